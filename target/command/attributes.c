@@ -12,7 +12,6 @@
 #include "command/osc.h"
 #include "command/task_management.h"
 #include "object/page_provider.h"
-#include "wire/cursor.h"
 
 /* CDB bytes that failures point at. */
 enum {

@@ -9,7 +9,6 @@
 #include "command/own_job.h"
 #include "command/resolve.h"
 #include "command/table.h"
-#include "wire/cursor.h"
 
 #define SCOPE_MASK 0x7
 
@@ -33,13 +32,6 @@ static uint16_t permissions_of(const struct osd_request *request)
 	return permissions;
 }
 
-static uint64_t end_of(uint64_t start, uint64_t length)
-{
-	uint64_t end;
-
-	return osd_add_u64(start, length, &end) ? end : UINT64_MAX;
-}
-
 /* The list is checked when it is read. */
 static bool is_scattered(const struct osd_request *request)
 {
@@ -58,7 +50,7 @@ static struct osd_access access_of(const struct osd_request *request)
 	case OSD_BYTES_RANGE:
 	case OSD_BYTES_SCATTER:
 		access.start = cdb->starting_byte_address;
-		access.end = end_of(access.start, is_scattered(request) ? 0 : cdb->length);
+		access.end = osd_add_capped(access.start, is_scattered(request) ? 0 : cdb->length);
 		break;
 	case OSD_BYTES_AT_END:
 		access.start = access.end = UINT64_MAX;
@@ -129,7 +121,7 @@ enum osd_status osd_authorise_again(struct osd_command_context *ctx)
 enum osd_status osd_authorise_range(struct osd_command_context *ctx, uint64_t start,
 				    uint64_t length)
 {
-	struct osd_access access = {.start = start, .end = end_of(start, length)};
+	struct osd_access access = {.start = start, .end = osd_add_capped(start, length)};
 
 	if (osd_authorise_is_open(ctx->request))
 		return OSD_OK;

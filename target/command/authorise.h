@@ -23,6 +23,8 @@ enum osd_status osd_authorise(struct osd_command_context *ctx);
 /* Checks the attributes parameters further: SET_ATTR and GET_ATTR were checked by the CDB alone,
  * this checks the contents of the lists.  OSD_E_WOULD_BLOCK as above. */
 enum osd_status osd_authorise_attributes(struct osd_command_context *ctx);
+/* Checks the objects whose data or names attributes to set would make others see. */
+enum osd_status osd_authorise_sources(struct osd_command_context *ctx);
 
 /* In ctx->txn: checks that the object addressed is still the one that was authorised. */
 enum osd_status osd_authorise_again(struct osd_command_context *ctx);
@@ -47,9 +49,6 @@ enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_re
 				      uint32_t page, uint32_t number);
 /* The access that the set list needs on each member that it is applied to. */
 struct osd_access osd_authorise_sets_access(const struct osd_request *request);
-/* Whether all that the lists name is among what a capability may touch. */
-struct osd_allowed;
-bool osd_authorise_lists(const struct osd_request *request, const struct osd_allowed *allowed);
 
 /* For QUERY: whether matches may have to be left out; whether tags are compared; and whether one
  * match is visible, inside the transaction that found it. */

@@ -7,10 +7,7 @@
 #include "command/attributes.h"
 #include "command/authorise_impl.h"
 #include "object/page_provider.h"
-#include "object/stack.h"
-#include "object/view.h"
 #include "wire/cursor.h"
-#include "wire/stage.h"
 
 static enum osd_status load_allowed(struct osd_objects *objects, const struct osd_request *request,
 				    struct osd_allowed *allowed)
@@ -151,65 +148,16 @@ static enum osd_status check_counter(struct osd_command_context *ctx,
 				 : OSD_OK;
 }
 
-/* ---- data of other objects ------------------------------------------------------------------- */
-
-/* A view shows all objects that its base has and will have to those who may read the view, and lets others change them:
- * the user who says so must be allowed to do it. */
-static enum osd_status check_base(struct osd_command_context *ctx, const struct osd_attr *attr)
-{
-	uint16_t permissions = OSD_PERM_READ;
-	struct osd_view view;
-	enum osd_status status;
-
-	if (attr->length == 0 || !osd_view_value_decode(attr->value, attr->length, &view))
-		return OSD_OK;
-	if (view.writable)
-		permissions |= OSD_PERM_WRITE | OSD_PERM_CREATE | OSD_PERM_REMOVE;
-	status = osd_authorise_other(ctx, (struct osd_object_id){view.base, 0}, OSD_PARTITION,
-				     permissions, OSD_USES_NONE);
-	return status == OSD_OK
-		       ? osd_authorise_other(ctx, (struct osd_object_id){view.base, 0},
-					     OSD_USER_OBJECT, permissions, OSD_USES_NONE)
-		       : status;
-}
-
-/* The same for the data of one object. */
-static enum osd_status check_source(struct osd_command_context *ctx, const struct osd_attr *attr)
-{
-	struct osd_source_value source;
-
-	if (attr->page == OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK &&
-	    attr->number == OSD_STACK_SOURCE)
-		return check_base(ctx, attr);
-	if (attr->page != OSD_PAGE_STACK || attr->number != OSD_STACK_SOURCE ||
-	    !osd_source_value_decode(attr->value, attr->length, &source))
-		return OSD_OK;
-	return osd_authorise_other(
-		ctx, (struct osd_object_id){source.partition_id, source.object_id}, OSD_USER_OBJECT,
-		source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ, OSD_USES_NONE);
-}
-
-static enum osd_status check_sources(struct osd_command_context *ctx)
-{
-	struct osd_attr_walk walk = osd_attributes_to_set(ctx->attributes);
-	enum osd_status status = OSD_OK;
-	struct osd_attr attr;
-
-	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
-		status = check_source(ctx, &attr);
-	return status;
-}
-
-/* ---- for others ------------------------------------------------------------------------------ */
+/* ---- all of a command ------------------------------------------------------------------------ */
 
 enum osd_status osd_authorise_attributes(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_allowed_release) struct osd_allowed allowed = {0};
 	struct osd_request *request = ctx->request;
-	enum osd_status status = check_sources(ctx);
+	enum osd_status status = OSD_OK;
 
-	if (status != OSD_OK || osd_authorise_is_open(request))
-		return status;
+	if (osd_authorise_is_open(request))
+		return OSD_OK;
 	if (request->security.proof.grant.capability.allowed_attributes_access) {
 		if (ctx->data_flags & OSD_DATA_NOWAIT)
 			return OSD_E_WOULD_BLOCK;
@@ -237,20 +185,4 @@ enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_re
 	return status == OSD_OK
 		       ? check_one(objects, request, &allowed, page, number, (struct osd_access){0})
 		       : status;
-}
-
-bool osd_authorise_lists(const struct osd_request *request, const struct osd_allowed *allowed)
-{
-	struct osd_attr_walk sets = osd_attributes_to_set(request->attributes);
-	struct osd_attr_walk gets = osd_attributes_to_get(request->attributes);
-	struct osd_attr attr;
-	bool has = true;
-
-	if (!allowed->limited)
-		return true;
-	while (has && osd_attr_walk_next(&sets, &attr))
-		has = osd_allowed_has(allowed, attr.page, attr.number);
-	while (has && osd_attr_walk_next(&gets, &attr))
-		has = osd_allowed_has(allowed, attr.page, attr.number);
-	return has;
 }

@@ -6,9 +6,13 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "command/attributes.h"
 #include "command/authorise_impl.h"
 #include "command/own_job.h"
+#include "object/stack.h"
+#include "object/view.h"
 #include "wire/cursor.h"
+#include "wire/stage.h"
 
 #define EXTENSIONS_MAX	 16u
 #define EXTENSION_HEADER 8u
@@ -82,13 +86,30 @@ enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
 	return verify_entries(checker, ctx->objects, request, descriptor.content + EXTENSION_HEADER);
 }
 
+/* Whether all that the lists name is among what a capability may touch. */
+static bool lists_permit(const struct osd_request *request, const struct osd_allowed *allowed)
+{
+	struct osd_attr_walk sets = osd_attributes_to_set(request->attributes);
+	struct osd_attr_walk gets = osd_attributes_to_get(request->attributes);
+	struct osd_attr attr;
+	bool has = true;
+
+	if (!allowed->limited)
+		return true;
+	while (has && osd_attr_walk_next(&sets, &attr))
+		has = osd_allowed_has(allowed, attr.page, attr.number);
+	while (has && osd_attr_walk_next(&gets, &attr))
+		has = osd_allowed_has(allowed, attr.page, attr.number);
+	return has;
+}
+
 /* How the command uses attributes of an object that only an extension capability permits. */
 static bool list_permits(const struct osd_request *request, const struct osd_allowed *allowed,
 			 enum osd_uses uses)
 {
 	switch (uses) {
 	case OSD_USES_LISTS:
-		return osd_authorise_lists(request, allowed);
+		return lists_permit(request, allowed);
 	case OSD_USES_ALL:
 		return osd_allowed_has(allowed, OSD_PAGE_ALL, OSD_NUMBER_ALL);
 	case OSD_USES_NONE:
@@ -111,8 +132,7 @@ static bool extensions_permit(const struct osd_request *request, const struct os
 	return false;
 }
 
-/* Whether any capability names a tag. */
-static bool any_tag_matters(const struct osd_request *request)
+bool osd_authorise_by_tag(const struct osd_request *request)
 {
 	bool matters = osd_authorise_tag_matters(request);
 
@@ -168,7 +188,7 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 	if (status == OSD_OK && security->proof.grant.open)
 		return open_other(request, act.least_method);
 	if (status == OSD_OK)
-		status = find_facts(ctx->objects, id, type, any_tag_matters(request), &facts);
+		status = find_facts(ctx->objects, id, type, osd_authorise_by_tag(request), &facts);
 	if (status != OSD_OK || extensions_permit(request, &act, uses))
 		return status;
 	if (security->extension_count)
@@ -179,6 +199,54 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 	return uses == OSD_USES_ALL
 		       ? osd_authorise_touched(ctx->objects, request, OSD_PAGE_ALL, OSD_NUMBER_ALL)
 		       : OSD_OK;
+}
+
+/* ---- objects that attributes name ------------------------------------------------------------ */
+
+/* A view shows all objects that its base has and will have to those who may read the view, and lets others change them:
+ * the user who says so must be allowed to do it. */
+static enum osd_status check_base(struct osd_command_context *ctx, const struct osd_attr *attr)
+{
+	uint16_t permissions = OSD_PERM_READ;
+	struct osd_view view;
+	enum osd_status status;
+
+	if (attr->length == 0 || !osd_view_value_decode(attr->value, attr->length, &view))
+		return OSD_OK;
+	if (view.writable)
+		permissions |= OSD_PERM_WRITE | OSD_PERM_CREATE | OSD_PERM_REMOVE;
+	status = osd_authorise_other(ctx, (struct osd_object_id){view.base, 0}, OSD_PARTITION,
+				     permissions, OSD_USES_NONE);
+	return status == OSD_OK ? osd_authorise_other(ctx, (struct osd_object_id){view.base, 0},
+						      OSD_USER_OBJECT, permissions, OSD_USES_NONE)
+				: status;
+}
+
+/* The same for the data of one object. */
+static enum osd_status check_source(struct osd_command_context *ctx, const struct osd_attr *attr)
+{
+	struct osd_source_value source;
+
+	if (attr->page == OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK &&
+	    attr->number == OSD_STACK_SOURCE)
+		return check_base(ctx, attr);
+	if (attr->page != OSD_PAGE_STACK || attr->number != OSD_STACK_SOURCE ||
+	    !osd_source_value_decode(attr->value, attr->length, &source))
+		return OSD_OK;
+	return osd_authorise_other(
+		ctx, (struct osd_object_id){source.partition_id, source.object_id}, OSD_USER_OBJECT,
+		source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ, OSD_USES_NONE);
+}
+
+enum osd_status osd_authorise_sources(struct osd_command_context *ctx)
+{
+	struct osd_attr_walk walk = osd_attributes_to_set(ctx->attributes);
+	enum osd_status status = OSD_OK;
+	struct osd_attr attr;
+
+	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
+		status = check_source(ctx, &attr);
+	return status;
 }
 
 /* ---- objects reached through the one addressed ----------------------------------------------- */
@@ -202,7 +270,7 @@ static enum osd_status decide_inside(struct osd_request *request, struct osd_txn
 {
 	struct osd_object_facts facts;
 	struct osd_act act = {.facts = &facts, .access = access, .least_method = least_method};
-	enum osd_status status = osd_txn_facts(txn, id, any_tag_matters(request), &facts);
+	enum osd_status status = osd_txn_facts(txn, id, osd_authorise_by_tag(request), &facts);
 
 	if (status == OSD_OK && facts.surrogate)
 		return osd_own_job_inside(request, txn, id, ret_permitted);
@@ -246,11 +314,6 @@ enum osd_status osd_authorise_listed(struct osd_command_context *ctx, struct osd
 bool osd_authorise_limits(const struct osd_request *request)
 {
 	return !request->security.proof.grant.open;
-}
-
-bool osd_authorise_by_tag(const struct osd_request *request)
-{
-	return any_tag_matters(request);
 }
 
 enum osd_status osd_authorise_sees(void *arg, struct osd_txn *txn,

@@ -2,7 +2,6 @@
 /* background.c -- see background.h. */
 #include "command/background_impl.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,6 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/authorise.h"
-#include "object/txn_run.h"
 #include "security/security.h"
 #include "wire/cursor.h"
 
@@ -90,13 +88,6 @@ static enum osd_status take_place(struct osd_backgrounds *all,
 	return status;
 }
 
-void osd_background_take_extra_place(struct osd_backgrounds *all)
-{
-	osd_lock(&all->lock);
-	osd_places_take_extra(&all->places);
-	osd_unlock(&all->lock);
-}
-
 static void give_place(struct osd_backgrounds *all, struct osd_place_holder *holder)
 {
 	osd_lock(&all->lock);
@@ -116,23 +107,16 @@ void osd_background_drop(struct osd_background *background)
 	free(background);
 }
 
-enum osd_status osd_background_make(struct osd_backgrounds *all, struct osd_place_holder *holder,
-				    const uint8_t *cdb, const uint8_t *data_out, size_t length,
-				    struct osd_background **ret_background)
+/* NULL: no memory. */
+static struct osd_background *copy_request(const uint8_t *cdb, const uint8_t *data_out,
+					   size_t length)
 {
-	OSD_CLEANUP(osd_background_dropp)
 	struct osd_background *background =
 		calloc(1, sizeof(*background) + OSD_CDB_LENGTH + length);
 	struct osd_request *request;
-	enum osd_status status;
 
-	if (!background) {
-		give_place(all, holder);
-		return OSD_E_NO_MEMORY;
-	}
-	background->all = all;
-	background->holder = holder;
-	background->turn.owner = holder;
+	if (!background)
+		return NULL;
 	background->data_out_length = length;
 	memcpy(background->bytes, cdb, OSD_CDB_LENGTH);
 	if (length)
@@ -143,6 +127,26 @@ enum osd_status osd_background_make(struct osd_backgrounds *all, struct osd_plac
 	request->data_out = background->bytes + OSD_CDB_LENGTH;
 	request->data_out_length = length;
 	request->nexus = (struct osd_nexus){.initiator_name = "", .address = ""};
+	return background;
+}
+
+static enum osd_status make(struct osd_backgrounds *all, struct osd_place_holder *holder,
+			    const uint8_t *cdb, const uint8_t *data_out, size_t length,
+			    struct osd_background **ret_background)
+{
+	OSD_CLEANUP(osd_background_dropp)
+	struct osd_background *background = copy_request(cdb, data_out, length);
+	struct osd_request *request;
+	enum osd_status status;
+
+	if (!background) {
+		give_place(all, holder);
+		return OSD_E_NO_MEMORY;
+	}
+	background->all = all;
+	background->holder = holder;
+	background->turn.owner = holder;
+	request = &background->request;
 	status = all->ops.rebuild(all->dispatcher, request, &background->ctx);
 	if (status != OSD_OK)
 		return status;
@@ -158,6 +162,16 @@ enum osd_status osd_background_make(struct osd_backgrounds *all, struct osd_plac
 	return OSD_OK;
 }
 
+enum osd_status osd_background_make_own(struct osd_backgrounds *all, const uint8_t *cdb,
+					const uint8_t *data_out, size_t length,
+					struct osd_background **ret_background)
+{
+	osd_lock(&all->lock);
+	osd_places_take_extra(&all->places);
+	osd_unlock(&all->lock);
+	return make(all, NULL, cdb, data_out, length, ret_background);
+}
+
 enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 				       struct osd_background **ret_background)
 {
@@ -170,8 +184,8 @@ enum osd_status osd_background_prepare(struct osd_command_context *ctx,
 	status = ctx->backgrounds ? take_place(ctx->backgrounds, ctx, &holder) : OSD_E_BUSY;
 	if (status != OSD_OK)
 		return status;
-	return osd_background_make(ctx->backgrounds, holder, request->cdb, request->data_out,
-				   request->data_out_length, ret_background);
+	return make(ctx->backgrounds, holder, request->cdb, request->data_out,
+		    request->data_out_length, ret_background);
 }
 
 enum osd_status osd_background_put(const struct osd_background *background,
@@ -199,8 +213,7 @@ enum osd_status osd_background_removal(struct osd_backgrounds *all, struct osd_o
 
 	if (!osd_cdb_encode(&cdb, bytes))
 		return osd_internal("REMOVE COLLECTION cannot be encoded");
-	osd_background_take_extra_place(all);
-	return osd_background_make(all, NULL, bytes, NULL, 0, ret_background);
+	return osd_background_make_own(all, bytes, NULL, 0, ret_background);
 }
 
 struct osd_tracked *osd_background_tracked(struct osd_background *background)

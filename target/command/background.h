@@ -52,7 +52,11 @@ void osd_backgrounds_interrupt(struct osd_backgrounds *backgrounds);
 /* Ends the thread.  The commands stay in the store and resume at the next start. */
 void osd_backgrounds_stop(struct osd_backgrounds *backgrounds);
 
-/* ---- for tracked.c --------------------------------------------------------------------------- */
+/* ---- for tracked_run.c ----------------------------------------------------------------------- */
+
+/* Replaces a claimed command by the removal of its tracker, in the store.  OSD_E_NO_OBJECT,
+ * OSD_E_NO_PARTITION: the tracker is gone already.  (tracked_run.c) */
+enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_background **ret_removal);
 
 /* Reserves a place and copies all that the command needs.  OSD_E_QUEUE_FULL: its principal has as
  * many places as are free (base/places.h); OSD_E_CDB_FIELD at byte 11: too much Data-Out. */

@@ -41,13 +41,11 @@ struct osd_backgrounds {
 	bool recovered, stopping;	/* under lock */
 };
 
-/* Makes a background command from the bytes of a CDB and its Data-Out.  The caller has taken the
- * holder's place; a failure gives it back. */
-enum osd_status osd_background_make(struct osd_backgrounds *all, struct osd_place_holder *holder,
-				    const uint8_t *cdb, const uint8_t *data_out, size_t length,
-				    struct osd_background **ret_background);
-/* Takes a place even if none is free. */
-void osd_background_take_extra_place(struct osd_backgrounds *all);
+/* Makes a background command of the target itself, from the bytes of a CDB and its Data-Out.  It takes a place even if
+ * none is free. */
+enum osd_status osd_background_make_own(struct osd_backgrounds *all, const uint8_t *cdb,
+					const uint8_t *data_out, size_t length,
+					struct osd_background **ret_background);
 /* Starts the thread, or makes it look for turns once more. */
 void osd_backgrounds_call(struct osd_backgrounds *all);
 

@@ -73,11 +73,9 @@ static enum osd_status resume(struct osd_backgrounds *all, struct found *found, 
 
 	if (status != OSD_OK)
 		return status;
-	osd_background_take_extra_place(
-		all); /* it had a place before the restart, but the record does not name
-			        * its owner */
-	status = osd_background_make(all, NULL, bytes, bytes + OSD_CDB_LENGTH,
-				     get.length - OSD_CDB_LENGTH, &background);
+	/* it had a place before the restart, but the record does not name its owner */
+	status = osd_background_make_own(all, bytes, bytes + OSD_CDB_LENGTH,
+					 get.length - OSD_CDB_LENGTH, &background);
 	if (status != OSD_OK)
 		return status;
 	if (background->request.decoded.service_action ==

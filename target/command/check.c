@@ -65,22 +65,15 @@ void osd_check_forget(struct osd_request *request)
 {
 	free(request->checked);
 	request->checked = NULL;
-}
-
-const struct osd_data_version *osd_checked_version(const struct osd_request *request)
-{
-	const struct osd_checked *checked = request->checked;
-
-	return checked && checked->permitted && checked->versioned ? &checked->version : NULL;
+	request->checked_version = NULL;
 }
 
 bool osd_check_begin_again(struct osd_request *request)
 {
-	struct osd_checked *checked = request->checked;
-
-	if (!osd_checked_version(request) || checked->given)
+	if (!request->checked_version || request->checked->given)
 		return false;
-	checked->permitted = false;
+	request->checked->permitted = false;
+	request->checked_version = NULL;
 	osd_stack_forget(request);
 	return true;
 }
@@ -272,7 +265,7 @@ static enum osd_status fill(struct osd_command_context *ctx, struct check *check
 	check->frame.service_action = ctx->def->service_action;
 	check->frame.partition_id = ctx->addressed.partition_id;
 	check->frame.object_id = ctx->addressed.object_id;
-	check->frame.now_msec = osd_now_ms();
+	check->frame.now_msec = osd_wall_msec();
 	if (status == OSD_OK && ctx->def->events & (OSD_HOOK_WRITE | OSD_HOOK_CREATE))
 		status = find_range(ctx, &check->frame);
 	if (status == OSD_OK)
@@ -336,6 +329,8 @@ static void answered(void *arg, const struct osd_exec_outcome *outcome)
 		return;
 	if (status == OSD_OK) {
 		request->checked->permitted = true;
+		if (request->checked->versioned)
+			request->checked_version = &request->checked->version;
 		osd_attributes_forget(request);
 		request->again = true;
 	}

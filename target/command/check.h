@@ -13,8 +13,6 @@
 
 /* OSD_OK: no function forbids it.  OSD_PENDING: the command has parked.  OSD_E_CHECK: one does. */
 enum osd_status osd_check_command(struct osd_command_context *ctx);
-/* The version of the data that the checks have seen; NULL: any. */
-const struct osd_data_version *osd_checked_version(const struct osd_request *request);
 /* After a command that was refused with OSD_E_VERSION.  True: the version was that of the checks, so call
  * osd_check_command again; it gives up with OSD_E_BUSY in the end. */
 bool osd_check_begin_again(struct osd_request *request);

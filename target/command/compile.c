@@ -10,7 +10,6 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/hook_call.h"
-#include "command/submission.h"
 #include "security/security.h"
 
 #define TRIES 4 /* of an activation, while others change the code */

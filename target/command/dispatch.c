@@ -81,7 +81,7 @@ static enum osd_status hold_to_set(const struct osd_command_context *ctx)
 
 	return (sets && ctx->def->execute == osd_cmd_attributes) ||
 			       (changes && osd_precondition_given(ctx)) ||
-			       osd_checked_version(ctx->request)
+			       ctx->request->checked_version
 		       ? osd_object_hold(ctx->txn, ctx->request->object)
 		       : OSD_OK;
 }

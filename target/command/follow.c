@@ -116,7 +116,7 @@ static void changed(void *arg, struct osd_object_id id)
 		osd_timer_set(osd_objects_timers(follow->objects), &follow->timer, usec);
 }
 
-void osd_follow_answered(struct osd_due *due)
+static void answered(struct osd_due *due)
 {
 	struct osd_follow *follow = due->follow;
 
@@ -317,6 +317,7 @@ enum osd_status osd_follow_create(struct osd_objects *objects, struct osd_functi
 	follow->functions = functions;
 	follow->exec = exec;
 	follow->dispatcher = dispatcher;
+	follow->on_answer = answered;
 	osd_lock_init(&follow->lock, OSD_RANK_FOLLOW);
 	pthread_cond_init(&follow->idle, NULL);
 	osd_helper_init(&follow->helper, "iosd-follow", work, follow);

@@ -42,6 +42,7 @@ struct osd_follow {
 	struct osd_functions *functions;
 	struct osd_exec *exec;
 	struct osd_dispatcher *dispatcher;
+	void (*on_answer)(struct osd_due *due); /* a call of its run has ended; any thread */
 	struct osd_lock lock;
 	pthread_cond_t idle;
 	uint64_t seed;				     /* constant */
@@ -56,7 +57,7 @@ struct osd_follow {
 };
 
 enum osd_follow_end {
-	OSD_FOLLOW_CALLED,  /* osd_follow_answered will be called */
+	OSD_FOLLOW_CALLED,  /* on_answer will be called */
 	OSD_FOLLOW_DONE,    /* the object is not due any more, or gone */
 	OSD_FOLLOW_CHANGED, /* the data have changed since: begin again */
 	OSD_FOLLOW_LATER,   /* try again later */
@@ -67,7 +68,5 @@ enum osd_follow_end {
 enum osd_follow_end osd_follow_begin(struct osd_due *due);
 enum osd_follow_end osd_follow_proceed(struct osd_due *due);
 void osd_follow_run_free(struct osd_follow_run *run);
-/* A call has ended; any thread. */
-void osd_follow_answered(struct osd_due *due);
 
 #endif

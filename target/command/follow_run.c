@@ -83,7 +83,7 @@ static void answered(void *arg, const struct osd_exec_outcome *outcome)
 			memcpy(said->bytes, outcome->result, outcome->result_length);
 		said->length = said->good ? outcome->result_length : 0;
 	}
-	osd_follow_answered(due);
+	due->follow->on_answer(due);
 }
 
 static void log_failure(const struct osd_due *due, const char *why)
@@ -185,7 +185,7 @@ static enum osd_status prepare(struct osd_due *due)
 	run->frame.partition_id = due->id.partition_id;
 	run->frame.object_id = due->id.object_id;
 	run->frame.created_msec = finding.created_msec;
-	run->frame.now_msec = osd_now_ms();
+	run->frame.now_msec = osd_wall_msec();
 	return run->said ? OSD_OK : OSD_E_NO_MEMORY;
 }
 

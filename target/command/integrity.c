@@ -8,7 +8,6 @@
 #include "command/context.h"
 #include "command/current.h"
 #include "command/osc.h"
-#include "wire/attr_list.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
 

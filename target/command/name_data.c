@@ -3,7 +3,6 @@
  *
  * PUT writes its data to a draft before the transaction of the command: files cannot be made inside it.  The
  * transaction makes the draft an object and gives it the name.  A draft that does not become one is removed. */
-#include <stdlib.h>
 
 #include "base/crc32c.h"
 #include "base/util.h"

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "command/check.h"
 #include "command/resolve.h"
 
 bool osd_precondition_given(const struct osd_command_context *ctx)
@@ -43,7 +42,7 @@ enum osd_status osd_precondition_load(struct osd_command_context *ctx, uint32_t 
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	if (!osd_precondition_given(ctx)) {
-		*ret_wanted = page == OSD_PAGE_VERSION ? osd_checked_version(ctx->request) : NULL;
+		*ret_wanted = page == OSD_PAGE_VERSION ? ctx->request->checked_version : NULL;
 		return OSD_OK;
 	}
 	*version = (struct osd_data_version){wanted.counter, wanted.opening};
@@ -71,8 +70,8 @@ enum osd_status osd_precondition_begin(struct osd_command_context *ctx, struct o
 	bool given = find(ctx, &wanted, &status);
 
 	*ret_pin = NULL;
-	if (status != OSD_OK || (given ? wanted.page != OSD_PAGE_VERSION
-				       : !osd_checked_version(ctx->request)))
+	if (status != OSD_OK ||
+	    (given ? wanted.page != OSD_PAGE_VERSION : !ctx->request->checked_version))
 		return status == OSD_OK ? OSD_OK
 					: osd_command_fail(ctx->request, status,
 							   OSD_CONTINUATION_FIELD);

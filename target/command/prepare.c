@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "command/attributes.h"
 #include "command/integrity.h"
@@ -107,7 +108,7 @@ static enum osd_status admit(struct osd_dispatcher *dispatcher, struct osd_reque
 				   &field);
 	if (status == OSD_OK) {
 		security->admitted = true;
-		security->now_ms = security->proof.grant.open ? 0 : osd_now_ms();
+		security->now_ms = security->proof.grant.open ? 0 : osd_wall_msec();
 		return OSD_OK;
 	}
 	if (status == OSD_E_WOULD_BLOCK)
@@ -187,7 +188,9 @@ static enum osd_status load(const struct osd_dispatcher *dispatcher,
 		ctx->command_data = request->data_out + request->decoded.continuation_length;
 		ctx->command_data_length = request->decoded.length;
 	}
-	status = osd_authorise_attributes(ctx);
+	status = osd_authorise_sources(ctx);
+	if (status == OSD_OK)
+		status = osd_authorise_attributes(ctx);
 	if (status == OSD_OK)
 		request->initiated = request->completed = OSD_FN_VALIDATION | OSD_FN_CAPABILITY;
 	return status;

@@ -143,6 +143,8 @@ struct osd_request {
 	uint8_t result_form;	/* enum osd_result_form */
 	bool cached_result;	/* EXEC was answered with an earlier job */
 	struct osd_checked *checked; /* owned: what functions were asked about (check.h) */
+	/* The version of the data that all of them have permitted to change; NULL: any. */
+	const struct osd_data_version *checked_version;
 	bool alone; /* of a READ that is dispatched again: it waits for no other (flights.h) */
 	void (*resume)(struct osd_request *request); /* while it waits for another */
 	struct osd_stack_written *written; /* owned: of a WRITE that is dispatched again (stack_write.h) */

@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "base/util.h"
-#include "command/request.h"
 
 #define P OSD_PARTITION
 #define C OSD_COLLECTION

@@ -57,17 +57,15 @@ static uint64_t round_up(uint64_t value, uint64_t block)
 static void span_pieces(const struct osd_stack_reading *read, uint64_t *ret_first, uint64_t *ret_end)
 {
 	uint32_t block = read->run.stack->contract.block;
-	uint64_t first = UINT64_MAX, last = 0, end, length = read->run.whole;
+	uint64_t first = UINT64_MAX, last = 0, length = read->run.whole;
 
 	for (size_t i = 0; i < read->answer.piece_count; i++) {
 		const struct osd_piece *piece = &read->pieces[i];
 
 		if (piece->length == 0)
 			continue;
-		if (!osd_add_u64(piece->offset, piece->length, &end))
-			end = UINT64_MAX;
 		first = OSD_MIN(first, piece->offset);
-		last = OSD_MAX(last, end);
+		last = OSD_MAX(last, osd_add_capped(piece->offset, piece->length));
 	}
 	*ret_first = 0;
 	*ret_end = last ? length : 0;
@@ -90,23 +88,13 @@ static void span(const struct osd_stack_reading *read, uint64_t *ret_first, uint
 	*ret_end = OSD_MIN((answer->last_missing + 1) * answer->unit, read->run.whole);
 }
 
-enum osd_status osd_stack_load(struct osd_command_context *ctx, const struct osd_stack_reading *read,
-			       struct osd_object *source, uint64_t offset, uint8_t *bytes,
-			       size_t length)
-{
-	struct osd_version_check check = {.wanted = &read->answer.key.version};
-	size_t got = 0;
-	enum osd_status status = osd_object_read_with(source, offset, bytes, length,
-						      ctx->data_flags, &check, &got);
-
-	return status == OSD_E_VERSION || (status == OSD_OK && got != length) ? OSD_E_CONFLICT
-									      : status;
-}
+static void half_done(struct osd_stack_run *run, enum osd_status status);
 
 static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_reading *read,
 			    struct osd_object *source)
 {
 	struct osd_stack_run *run = &read->run;
+	const struct osd_stack_run *half;
 	uint64_t first, end;
 	size_t length;
 	enum osd_status status;
@@ -115,14 +103,16 @@ static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_re
 	run->offset = first;
 	if (end - first > SIZE_MAX)
 		return OSD_E_NO_MEMORY;
-	status = osd_stack_half_open(read, (size_t)(end - first), &length);
+	status = osd_stack_half_open(read, (size_t)(end - first), half_done, &length);
 	if (status == OSD_OK)
 		status = osd_stack_run_allocate(run, length);
 	if (status == OSD_OK)
-		status = osd_stack_load(ctx, read, source, first, run->data, run->length);
-	if (status == OSD_OK && read->half)
-		status = osd_stack_load(ctx, read, source, read->half->run.offset,
-					read->half->run.data, read->half->run.length);
+		status = osd_stack_answer_load(&read->answer, source, ctx->data_flags, first,
+					       run->data, run->length);
+	half = read->half ? &read->half->run : NULL;
+	if (status == OSD_OK && half)
+		status = osd_stack_answer_load(&read->answer, source, ctx->data_flags, half->offset,
+					       half->data, half->length);
 	return status;
 }
 
@@ -136,7 +126,8 @@ static enum osd_status end_computed(struct osd_stack_reading *read)
 	return osd_stack_answer_end(&read->answer);
 }
 
-void osd_stack_read_ended(struct osd_stack_reading *read)
+/* A run has ended. */
+static void ended(struct osd_stack_reading *read)
 {
 	struct osd_stack_run *run = &read->run;
 	void (*resume)(struct osd_request *request) = read->resume;
@@ -158,6 +149,18 @@ void osd_stack_read_ended(struct osd_stack_reading *read)
 	resume(request);
 }
 
+/* Keeps and fills in what a run has computed.  Halves may do so at the same time: they share no bytes of the answer. */
+static void take(struct osd_stack_reading *read, const struct osd_stack_run *run)
+{
+	struct osd_stack_answer *answer = &read->answer;
+
+	if (!run->stack->contract.block)
+		answer->end = run->length;
+	if (answer->kept && !run->skipped)
+		osd_stack_answer_keep(answer, run->offset, run->data, run->length);
+	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
+}
+
 static void done(struct osd_stack_run *run, enum osd_status status)
 {
 	struct osd_stack_reading *read = osd_container_of(run, struct osd_stack_reading, run);
@@ -172,9 +175,19 @@ static void done(struct osd_stack_run *run, enum osd_status status)
 		return;
 	}
 	if (status == OSD_OK && !run->stream)
-		osd_stack_read_take(read, run);
+		take(read, run);
 	read->status = status;
-	osd_stack_read_ended(read);
+	ended(read);
+}
+
+static void half_done(struct osd_stack_run *run, enum osd_status status)
+{
+	struct osd_stack_half *half = osd_container_of(run, struct osd_stack_half, run);
+
+	if (status == OSD_OK)
+		take(half->read, run);
+	half->status = status;
+	ended(half->read);
 }
 
 static enum osd_status end_kept(struct osd_stack_reading *read)
@@ -243,6 +256,20 @@ static enum osd_status check_functions(struct osd_command_context *ctx,
 }
 
 /* *ret_runs: the read is done()'s. */
+static enum osd_status begin_runs(struct osd_stack_reading *read, bool *ret_runs)
+{
+	struct osd_stack_run *run = &read->run;
+	bool half = read->half;
+	enum osd_status status;
+
+	atomic_store(&read->running, half ? 2 : 1);
+	status = run->stream ? osd_stack_stream_begin(run) : osd_stack_run_begin(run);
+	*ret_runs = status == OSD_PENDING;
+	if (*ret_runs && half)
+		osd_stack_half_begin(read);
+	return status;
+}
+
 static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack_reading *read,
 			       struct osd_object *source, const struct osd_data_version *wanted,
 			       bool *ret_runs)
@@ -272,16 +299,8 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 		status = run->stream ? osd_stack_parts_load(ctx, read, source) : load(ctx, read, source);
 	if (status != OSD_OK)
 		return status;
-	if (run->stream || (run->length && run->stack->count)) {
-		bool half = read->half;
-
-		atomic_store(&read->running, half ? 2 : 1);
-		status = run->stream ? osd_stack_stream_begin(run) : osd_stack_run_begin(run);
-		*ret_runs = status == OSD_PENDING;
-		if (*ret_runs && half)
-			osd_stack_half_begin(read);
-		return status;
-	}
+	if (run->stream || (run->length && run->stack->count))
+		return begin_runs(read, ret_runs);
 	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
 	return osd_stack_answer_end(answer);
 }
@@ -309,11 +328,7 @@ static enum osd_status go_on(struct osd_command_context *ctx, struct osd_stack_r
 
 	ctx->request->shows_version = true;
 	ctx->request->version = read->answer.key.version;
-	if (status != OSD_OK)
-		return status;
-	status = osd_stack_stream_begin(&read->run);
-	*ret_runs = status == OSD_PENDING;
-	return status;
+	return status == OSD_OK ? begin_runs(read, ret_runs) : status;
 }
 
 /* OSD_PENDING: another thread may own the request. */

@@ -12,28 +12,6 @@
 #define WORTH_USEC 400		/* of processor time; the second call costs about 100 */
 #define HALVES	   2u
 
-/* Each half in a thread of its own, perhaps: they share no bytes of the answer. */
-void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run)
-{
-	struct osd_stack_answer *answer = &read->answer;
-
-	if (!run->stack->contract.block)
-		answer->end = run->length;
-	if (answer->kept && !run->skipped)
-		osd_stack_answer_keep(answer, run->offset, run->data, run->length);
-	osd_stack_answer_fill(answer, run->offset, run->data, run->length);
-}
-
-static void half_done(struct osd_stack_run *run, enum osd_status status)
-{
-	struct osd_stack_half *half = osd_container_of(run, struct osd_stack_half, run);
-
-	if (status == OSD_OK)
-		osd_stack_read_take(half->read, run);
-	half->status = status;
-	osd_stack_read_ended(half->read);
-}
-
 /* Both halves are whole blocks, and whole units of what is kept. */
 static size_t first_of(const struct osd_stack_reading *read, size_t length)
 {
@@ -51,7 +29,7 @@ static bool is_worth_it(const struct osd_stack_run *run, size_t length)
 }
 
 enum osd_status osd_stack_half_open(struct osd_stack_reading *read, size_t length,
-				    size_t *ret_first)
+				    osd_stack_done_fn *done, size_t *ret_first)
 {
 	const struct osd_stack_run *run = &read->run;
 	size_t first = first_of(read, length);
@@ -75,7 +53,7 @@ enum osd_status osd_stack_half_open(struct osd_stack_reading *read, size_t lengt
 		.offset = run->offset + first,
 		.whole = run->whole,
 		.reads_once = run->reads_once,
-		.done = half_done,
+		.done = done,
 	};
 	memcpy(half->run.reader, run->reader, sizeof(run->reader));
 	for (size_t i = 0; i < run->stack->count; i++)
@@ -90,7 +68,7 @@ void osd_stack_half_begin(struct osd_stack_reading *read)
 	enum osd_status status = osd_stack_run_begin(&half->run);
 
 	if (status != OSD_PENDING)
-		half_done(&half->run, status);
+		half->run.done(&half->run, status);
 }
 
 /* The first half's failure goes first. */

@@ -34,20 +34,10 @@ struct osd_stack_reading {
 	struct osd_piece pieces[]; /* that the command asks for */
 };
 
-/* stack_read.c.  Stored bytes of the version that the READ has found.  OSD_E_CONFLICT: the object has another one. */
-enum osd_status osd_stack_load(struct osd_command_context *ctx, const struct osd_stack_reading *read,
-			       struct osd_object *source, uint64_t offset, uint8_t *bytes,
-			       size_t length);
-
-/* stack_read.c.  A run has ended. */
-void osd_stack_read_ended(struct osd_stack_reading *read);
-
-/* stack_read_halves.c.  Keeps and fills in what a run has computed. */
-void osd_stack_read_take(struct osd_stack_reading *read, const struct osd_stack_run *run);
-/* Bytes that the run of the READ gets of the length that is computed from its offset on.  If these
- * are not all, read->half is there for the rest. */
+/* stack_read_halves.c.  Bytes that the run of the READ gets of the length that is computed from its offset on.  If these
+ * are not all, read->half is there for the rest; done is called for its run. */
 enum osd_status osd_stack_half_open(struct osd_stack_reading *read, size_t length,
-				    size_t *ret_first);
+				    osd_stack_done_fn *done, size_t *ret_first);
 /* The READ's own run has begun; read->running counts both.  Ends the half if it cannot begin. */
 void osd_stack_half_begin(struct osd_stack_reading *read);
 /* Both runs have ended.  The status of the READ's runs, with the fault of the first half that has failed. */

@@ -70,7 +70,9 @@ enum osd_status osd_stack_parts_load(struct osd_command_context *ctx,
 	size_t length;
 	uint8_t *room = osd_stack_stream_room(&read->run, &offset, &length);
 
-	return room ? osd_stack_load(ctx, read, source, offset, room, length) : OSD_E_NO_MEMORY;
+	return room ? osd_stack_answer_load(&read->answer, source, ctx->data_flags, offset, room,
+					    length)
+		    : OSD_E_NO_MEMORY;
 }
 
 void osd_stack_parts_close(struct osd_stack_reading *read)

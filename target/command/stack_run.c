@@ -12,7 +12,6 @@
 #include "base/ration.h"
 #include "base/util.h"
 #include "command/compile.h"
-#include "command/stack_stream.h"
 #include "command/submission.h"
 #include "object/txn_run.h"
 
@@ -129,7 +128,6 @@ void osd_stack_run_release(struct osd_stack_run *run)
 	atomic_fetch_sub(&memory_used, run->charged);
 	for (size_t i = 0; i < OSD_STACK_STAGES; i++)
 		osd_function_code_put(run->codes[i]);
-	osd_stack_stream_free(run->stream);
 	free(run->stack);
 	free(run->base);
 	free(run->args);
@@ -365,7 +363,7 @@ static enum osd_status go_on(struct osd_stack_run *run, const struct output *out
 	bool blocks = run->stack->contract.block;
 
 	if (run->stream)
-		return osd_stack_stream_take(run, output->data, output->length);
+		return run->take(run, output->data, output->length);
 	if (++run->passed < run->stack->count)
 		return pass(run, output->data, output->length,
 			    blocks ? run->whole : output->length);

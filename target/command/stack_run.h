@@ -30,6 +30,10 @@ enum osd_contract_refusal {
 };
 
 struct osd_stack_stream;
+struct osd_stack_run;
+
+/* Called once after osd_stack_run_begin has returned OSD_PENDING, perhaps before that; any thread. */
+typedef void osd_stack_done_fn(struct osd_stack_run *run, enum osd_status status);
 
 struct osd_stack_run {
 	struct osd_request *request; /* borrowed */
@@ -46,15 +50,17 @@ struct osd_stack_run {
 	/* done reads data once, before it returns: they may be in memory that a sandbox can change. */
 	bool reads_once;
 	bool skipped;		  /* an optional function has failed, and its input has passed instead */
-	/* Called once after osd_stack_run_begin has returned OSD_PENDING, perhaps before that; any thread. */
-	void (*done)(struct osd_stack_run *run, enum osd_status status);
+	osd_stack_done_fn *done;
 
 	struct osd_function_code *codes[OSD_STACK_STAGES]; /* owned references, by place in the stack */
 	char reader[OSD_PRINCIPAL_MAX];
 	uint64_t charged; /* bytes, to the memory of all runs */
 	size_t piece;	  /* in data: of the bytes that pass the stages now */
 	size_t passed;	  /* stages behind them */
-	struct osd_stack_stream *stream; /* owned; NULL: the data pass as a whole, or in blocks */
+	/* stack_stream.c; NULL: the data pass as a whole, or in blocks.  The one that opened it frees it. */
+	struct osd_stack_stream *stream;
+	/* Of a stream: takes the output of a call.  OSD_PENDING: another one was submitted. */
+	enum osd_status (*take)(struct osd_stack_run *run, const uint8_t *bytes, size_t length);
 	uint8_t *args;	  /* owned: frame and data of the stage that runs; NULL: its call owns them */
 	size_t frame_length, data_length;
 };

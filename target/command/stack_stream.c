@@ -53,6 +53,8 @@ static size_t memory_of(const struct osd_stack_run *run)
 	return bytes;
 }
 
+static enum osd_status take(struct osd_stack_run *run, const uint8_t *bytes, size_t length);
+
 enum osd_status osd_stack_stream_open(struct osd_stack_run *run, osd_stack_emit_fn *emit)
 {
 	enum osd_status status = osd_stack_run_charge(run, memory_of(run));
@@ -63,6 +65,7 @@ enum osd_status osd_stack_stream_open(struct osd_stack_run *run, osd_stack_emit_
 	if (!run->stream)
 		return OSD_E_NO_MEMORY;
 	run->stream->emit = emit;
+	run->take = take;
 	return OSD_OK;
 }
 
@@ -223,7 +226,7 @@ enum osd_status osd_stack_stream_begin(struct osd_stack_run *run)
 	return advance(run);
 }
 
-enum osd_status osd_stack_stream_take(struct osd_stack_run *run, const uint8_t *bytes, size_t length)
+static enum osd_status take(struct osd_stack_run *run, const uint8_t *bytes, size_t length)
 {
 	struct osd_stack_stream *stream = run->stream;
 	enum osd_status status;

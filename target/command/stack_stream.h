@@ -26,9 +26,6 @@ uint8_t *osd_stack_stream_room(struct osd_stack_run *run, uint64_t *ret_offset, 
 enum osd_status osd_stack_stream_begin(struct osd_stack_run *run);
 /* All have passed.  *ret_length: of the output. */
 bool osd_stack_stream_ended(const struct osd_stack_run *run, uint64_t *ret_length);
-/* For stack_run.c: the output of a call.  OSD_PENDING: another one was submitted. */
-enum osd_status osd_stack_stream_take(struct osd_stack_run *run, const uint8_t *bytes,
-				      size_t length);
 void osd_stack_stream_free(struct osd_stack_stream *stream); /* NULL is fine */
 
 #endif

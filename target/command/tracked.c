@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tracked.c -- see tracked.h. */
+/* tracked.c -- the steps of a tracked command, its page and its record (tracked.h). */
 #include "command/tracked.h"
 
 #include <inttypes.h>
@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "command/background.h"
 #include "command/complete.h"
 #include "object/tracking.h"
 #include "object/txn_run.h"
@@ -250,9 +249,24 @@ static enum osd_status step_in(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? note(tracked, txn) : status;
 }
 
-static unsigned txn_flags(const struct osd_tracked *tracked)
+enum osd_status osd_tracked_transact(const struct osd_tracked *tracked, osd_txn_fn *fn, void *arg)
 {
-	return tracked->ctx->data_flags & OSD_DATA_NO_TIMESTAMPS ? OSD_TXN_NO_TIMESTAMPS : 0;
+	unsigned flags = osd_command_commit(tracked->ctx->request);
+
+	if (tracked->ctx->data_flags & OSD_DATA_NO_TIMESTAMPS)
+		flags |= OSD_TXN_NO_TIMESTAMPS;
+	return osd_txn_run(tracked->ctx->objects, flags, fn, arg);
+}
+
+enum osd_status osd_tracked_accept(struct osd_tracked *tracked, struct osd_txn *txn)
+{
+	enum osd_status status;
+
+	tracked->next = tracked->state;
+	status = begin(tracked, txn);
+	if (status == OSD_OK)
+		status = hold_partition(tracked, txn);
+	return status == OSD_OK ? note(tracked, txn) : status;
 }
 
 enum osd_status osd_tracked_step(struct osd_tracked *tracked)
@@ -268,9 +282,7 @@ enum osd_status osd_tracked_step(struct osd_tracked *tracked)
 	if (status != OSD_OK)
 		return status;
 	tracked->prepared = true;
-	status = osd_txn_run(tracked->ctx->objects,
-			     txn_flags(tracked) | osd_command_commit(tracked->ctx->request),
-			     step_in, tracked);
+	status = osd_tracked_transact(tracked, step_in, tracked);
 	if (status != OSD_OK)
 		return status;
 	tracked->prepared = false;
@@ -281,11 +293,6 @@ enum osd_status osd_tracked_step(struct osd_tracked *tracked)
 		tracked->def->ended(tracked, OSD_OK);
 	return OSD_OK;
 }
-
-struct acceptance {
-	struct osd_tracked *tracked;
-	const struct osd_background *background;
-};
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
@@ -328,60 +335,9 @@ static void tell_failure(struct osd_tracked *tracked, enum osd_status status)
 	ctx->request->fault = fault;
 }
 
-static enum osd_status accept_in(struct osd_txn *txn, void *arg);
-
-enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_background **ret_removal)
-{
-	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;
-	struct acceptance acceptance;
-	struct osd_tracked *removal;
-	enum osd_status status =
-		osd_background_removal(failed->ctx->backgrounds, failed->tracker, &background);
-
-	if (status != OSD_OK)
-		return status;
-	removal = osd_background_tracked(background);
-	removal->tracker = failed->tracker;
-	removal->incarnation = failed->incarnation;
-	removal->background = removal->begun = removal->claimed = true;
-	acceptance = (struct acceptance){removal, background};
-	status = osd_txn_run(failed->ctx->objects, OSD_TXN_INTERNAL, accept_in, &acceptance);
-	if (status == OSD_OK)
-		*ret_removal = OSD_STEAL(background);
-	return status;
-}
-
-/* Called before the failure is answered.  Removes what the command made, if conflicts permit. */
-static void leave_nothing(struct osd_tracked *tracked)
-{
-	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;
-	struct osd_tracked *removal;
-	enum osd_status status = osd_tracked_undo(tracked, &background);
-
-	if (status == OSD_OK) {
-		removal = osd_background_tracked(background);
-		removal->unstoppable = true;
-		do
-			status = osd_tracked_step(removal);
-		while (status == OSD_OK && !removal->state.done);
-		removal->unstoppable = false;
-		if (status == OSD_E_BUSY) {
-			osd_background_start(OSD_STEAL(background), removal);
-			return;
-		}
-	}
-	if (status != OSD_OK && !osd_status_is_gone(status))
-		osd_error("what a failed command made, collection 0x%" PRIx64 "/0x%" PRIx64
-			  ", stays until the next start: %s",
-			  tracked->tracker.partition_id, tracked->tracker.object_id,
-			  osd_status_info(status)->meaning);
-}
-
 void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status)
 {
-	if (tracked->claimed && tracked->def->leaves_nothing && !tracked->background)
-		leave_nothing(tracked);
-	else if (tracked->claimed)
+	if (tracked->claimed)
 		tell_failure(tracked, status);
 	if (tracked->def->ended)
 		tracked->def->ended(tracked, status);
@@ -393,74 +349,4 @@ void osd_tracked_release(struct osd_tracked *tracked)
 	if (tracked && tracked->def->release)
 		tracked->def->release(tracked);
 	free(tracked);
-}
-
-static void tracked_releasep(struct osd_tracked **tracked)
-{
-	osd_tracked_release(*tracked);
-}
-
-/* ---- running --------------------------------------------------------------------------------- */
-
-static enum osd_status run_here(struct osd_tracked *tracked)
-{
-	enum osd_status status;
-
-	do {
-		status = osd_tracked_step(tracked);
-	} while (status == OSD_OK && !tracked->state.done);
-	if (status != OSD_OK && tracked->begun)
-		osd_tracked_fail(tracked, status);
-	return status;
-}
-
-static enum osd_status accept_in(struct osd_txn *txn, void *arg)
-{
-	struct acceptance *acceptance = arg;
-	struct osd_tracked *tracked = acceptance->tracked;
-	enum osd_status status;
-
-	tracked->next = tracked->state;
-	status = begin(tracked, txn);
-	if (status == OSD_OK)
-		status = hold_partition(tracked, txn);
-	if (status == OSD_OK)
-		status = note(tracked, txn);
-	return status == OSD_OK ? osd_background_put(acceptance->background, tracked, txn) : status;
-}
-
-/* From here on the command belongs to the background, and this context only answers. */
-static enum osd_status run_on(struct osd_tracked *tracked)
-{
-	OSD_CLEANUP(osd_background_dropp) struct osd_background *background = NULL;
-	struct acceptance acceptance = {.tracked = tracked};
-	enum osd_status status;
-
-	status = osd_background_prepare(tracked->ctx, &background);
-	if (status != OSD_OK)
-		return status;
-	acceptance.background = background;
-	tracked->background = true;
-	status = osd_txn_run(tracked->ctx->objects,
-			     txn_flags(tracked) | osd_command_commit(tracked->ctx->request),
-			     accept_in, &acceptance);
-	if (status != OSD_OK)
-		return status;
-	tracked->state = tracked->next;
-	osd_background_start(OSD_STEAL(background), tracked);
-	return OSD_OK;
-}
-
-enum osd_status osd_tracked_run(struct osd_command_context *ctx, const struct osd_tracked_def *def,
-				struct osd_object_id tracker, uint16_t tracker_field)
-{
-	OSD_CLEANUP(tracked_releasep) struct osd_tracked *tracked = calloc(1, sizeof(*tracked));
-
-	if (!tracked)
-		return OSD_E_NO_MEMORY;
-	tracked->ctx = ctx;
-	tracked->def = def;
-	tracked->tracker = tracker;
-	tracked->tracker_field = tracker_field;
-	return ctx->request->decoded.immed_tr ? run_on(tracked) : run_here(tracked);
 }

@@ -17,11 +17,10 @@
 
 #include "base/status.h"
 #include "command/context.h"
-#include "object/object.h"
+#include "object/txn_run.h"
 
 #define OSD_STEP_MEMBERS 1024
 
-struct osd_background;
 struct osd_tracked_query; /* cmd_query.c */
 
 /* The state that is stored between steps. */
@@ -94,15 +93,17 @@ enum osd_status osd_tracked_each(struct osd_tracked *tracked, struct osd_txn *tx
 enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_txn *txn,
 				       struct osd_object_id collection, uint16_t field);
 
-/* ---- for background.c ------------------------------------------------------------------------ */
+/* ---- for tracked_run.c and background.c ------------------------------------------------------ */
 
+/* osd_txn_run() with the flags of the command. */
+enum osd_status osd_tracked_transact(const struct osd_tracked *tracked, osd_txn_fn *fn, void *arg);
+/* Checks, claims the tracker and writes page and record, in the transaction that accepts the command for the
+ * background.  The caller makes tracked->next its state after the commit. */
+enum osd_status osd_tracked_accept(struct osd_tracked *tracked, struct osd_txn *txn);
 /* Does one step.  OSD_OK: state.done is set if it was the last; OSD_E_BUSY: try again later. */
 enum osd_status osd_tracked_step(struct osd_tracked *tracked);
-/* Ends a claimed command as failed: writes that to its page, or removes what it made. */
+/* Ends a command as failed: writes that to its page, if it is claimed. */
 void osd_tracked_fail(struct osd_tracked *tracked, enum osd_status status);
-/* Replaces a claimed command by the removal of its tracker, in the store.  OSD_E_NO_OBJECT,
- * OSD_E_NO_PARTITION: the tracker is gone already. */
-enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_background **ret_removal);
 void osd_tracked_release(struct osd_tracked *tracked);
 
 /* The record of a claimed command (docs/format.md); key: partition, incarnation, tracker,

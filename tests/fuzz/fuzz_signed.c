@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "command/dispatch.h"
 #include "command/request.h"
@@ -179,7 +180,7 @@ static void sign(struct world *world, uint8_t *cdb, uint8_t *out, size_t length,
 	struct osd_mac mac;
 
 	write_capability(cdb, options);
-	osd_put_be(cdb + AT_NONCE, osd_now_ms(), 6);
+	osd_put_be(cdb + AT_NONCE, osd_wall_msec(), 6);
 	osd_put_be(cdb + AT_NONCE + 6, ++world->sequence, 6);
 	find_key(world, cdb, &signer);
 	memset(cdb + AT_ICV, 0, OSD_MAC_LENGTH);

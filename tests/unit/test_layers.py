@@ -331,6 +331,7 @@ GENERIC = (
     "target/command/phase.c",
     "target/command/prepare.c",
     "target/command/tracked.c",
+    "target/command/tracked_run.c",
     "target/command/validate.c",
     "target/security/check.c",
     *(name(path) for path in c_files("target/unit", "target/shim")),
