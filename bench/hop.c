@@ -131,15 +131,15 @@ static bool measure(unsigned rounds, unsigned samples)
 	uint32_t at = 0;
 
 	for (unsigned i = 0; i <= samples; i++) { /* the first is warm-up */
-		uint64_t begin = osd_shm_now_(), middle;
+		uint64_t begin = osd_monotonic_nsec(), middle;
 
 		if (!call_rounds(rounds))
 			return false;
-		middle = osd_shm_now_();
+		middle = osd_monotonic_nsec();
 		bare_rounds(rounds, &at);
 		if (i)
 			printf("[%" PRIu64 ", %" PRIu64 "]\n", (middle - begin) / rounds,
-			       (osd_shm_now_() - middle) / rounds);
+			       (osd_monotonic_nsec() - middle) / rounds);
 	}
 	return true;
 }

@@ -9,18 +9,23 @@
 
 #define OSD_NEVER UINT64_MAX /* a deadline that never comes */
 
-static inline uint64_t osd_clock_usec_(clockid_t clock)
+static inline uint64_t osd_clock_nsec_(clockid_t clock)
 {
 	struct timespec now;
 
 	if (clock_gettime(clock, &now) != 0)
 		return 0;
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t osd_monotonic_nsec(void)
+{
+	return osd_clock_nsec_(CLOCK_MONOTONIC);
 }
 
 static inline uint64_t osd_monotonic_usec(void)
 {
-	return osd_clock_usec_(CLOCK_MONOTONIC);
+	return osd_monotonic_nsec() / 1000;
 }
 
 /* For osd_cond_timedwait. */
@@ -29,9 +34,15 @@ static inline struct timespec osd_timespec(uint64_t usec)
 	return (struct timespec){(time_t)(usec / 1000000), (long)(usec % 1000000) * 1000};
 }
 
+/* These two since 1970; the second is the clock of timestamps and of capabilities. */
+static inline uint64_t osd_wall_nsec(void)
+{
+	return osd_clock_nsec_(CLOCK_REALTIME);
+}
+
 static inline uint64_t osd_wall_msec(void)
 {
-	return osd_clock_usec_(CLOCK_REALTIME) / 1000;
+	return osd_wall_nsec() / 1000000;
 }
 
 #endif

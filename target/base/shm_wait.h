@@ -33,6 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define OSD_SHM_SPIN_NSEC 20000
 #define OSD_SHM_ROUSED_NSEC 60000 /* more than from osd_shm_rouse to the post, also of code that no cache has */
 #define OSD_SHM_AWAKE_NSEC  40000 /* until a waiter is awake after a post, most likely, if a processor is idle */
@@ -60,14 +62,6 @@ static inline void osd_shm_relax_(void)
 #elif defined(__aarch64__)
 	__asm__ __volatile__("yield" ::: "memory"); /* a hint to the CPU core, not sched_yield */
 #endif
-}
-
-static inline uint64_t osd_shm_now_(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static inline uint32_t osd_shm_cpu_(void)
@@ -111,7 +105,7 @@ static inline bool osd_shm_changed_(struct osd_shm_line *line, uint32_t *seen)
 
 static inline bool osd_shm_spin_anyway_(struct osd_shm_line *line, uint32_t *seen, uint64_t nsec)
 {
-	uint64_t end = osd_shm_now_() + nsec;
+	uint64_t end = osd_monotonic_nsec() + nsec;
 
 	do {
 		for (int i = 0; i < 32; i++) {
@@ -119,7 +113,7 @@ static inline bool osd_shm_spin_anyway_(struct osd_shm_line *line, uint32_t *see
 				return true;
 			osd_shm_relax_();
 		}
-	} while (osd_shm_now_() < end);
+	} while (osd_monotonic_nsec() < end);
 	return false;
 }
 
@@ -136,7 +130,7 @@ static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint
 						 uint64_t timeout_usec, const _Atomic bool *dead)
 {
 	bool forever = timeout_usec >= UINT64_MAX / 2000;
-	uint64_t deadline = forever ? 0 : osd_shm_now_() + timeout_usec * 1000;
+	uint64_t deadline = forever ? 0 : osd_monotonic_nsec() + timeout_usec * 1000;
 	enum osd_shm_outcome outcome;
 
 	atomic_store(&line->waiting, 1);
@@ -152,7 +146,7 @@ static inline enum osd_shm_outcome osd_shm_sleep(struct osd_shm_line *line, uint
 			break;
 		}
 		if (!forever) {
-			uint64_t now = osd_shm_now_();
+			uint64_t now = osd_monotonic_nsec();
 
 			if (now >= deadline) {
 				outcome = OSD_SHM_TIMEOUT;
@@ -174,7 +168,7 @@ static inline bool osd_shm_watch(struct osd_shm_line *line, uint32_t *seen, uint
 				 const struct osd_shm_line *other, const _Atomic bool *dead)
 {
 	bool awake = false, here = atomic_load_explicit(&line->cpu, memory_order_relaxed) == osd_shm_cpu_();
-	uint64_t begin = osd_shm_now_(), now = begin;
+	uint64_t begin = osd_monotonic_nsec(), now = begin;
 	uint64_t spin = here ? OSD_SHM_AWAKE_NSEC / 8 : OSD_SHM_AWAKE_NSEC;
 
 	while (now < begin + (awake ? nsec : spin)) {
@@ -184,7 +178,7 @@ static inline bool osd_shm_watch(struct osd_shm_line *line, uint32_t *seen, uint
 			osd_shm_relax_();
 		}
 		awake = awake || !atomic_load_explicit(&other->waiting, memory_order_relaxed);
-		now = osd_shm_now_();
+		now = osd_monotonic_nsec();
 	}
 	return now < begin + nsec &&
 	       osd_shm_sleep(line, seen, (begin + nsec - now) / 1000, dead) == OSD_SHM_POSTED;

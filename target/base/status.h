@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum osd_sense_key {
 	OSD_SK_NO_SENSE = 0x0,
@@ -181,6 +182,9 @@ static inline bool osd_status_is_of_job(enum osd_status status)
 /* Logs the cause, at most 20 a second, and returns OSD_E_INTERNAL, whose meaning refers to the log.  Nothing
  * else returns it anew. */
 enum osd_status osd_internal(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes the message (of 256 bytes) for the administrator, as printf does, and yields status. */
+#define OSD_EXPLAIN(message, status, ...) (snprintf((message), 256, __VA_ARGS__), (status))
 
 /* errno of a failed system call on the store -> status (ENOSPC/EDQUOT -> OSD_E_NO_SPACE,
  * ENOMEM/EMFILE/ENFILE -> OSD_E_NO_MEMORY, EIO and kin -> OSD_E_MEDIUM, others OSD_E_INTERNAL). */

@@ -41,6 +41,29 @@ static inline void osd_closep(int *fd)
 		close(*fd);
 }
 
+static inline bool osd_grow_(void *list, size_t *capacity, size_t size, void **ret_list)
+{
+	size_t wanted = OSD_MAX((size_t)8, *capacity * 2);
+	void *grown = realloc(list, wanted * size);
+
+	if (!grown)
+		return false;
+	*capacity = wanted;
+	*ret_list = grown;
+	return true;
+}
+
+/* Makes room for one more element in a list on the heap: list and capacity are variables.  False: out of memory, and the
+ * list is unchanged. */
+#define OSD_MAKE_ROOM(list, count, capacity)                                                       \
+	((count) < (capacity) || ({                                                                \
+		 void *grown_;                                                                     \
+		 bool good_ = osd_grow_((list), &(capacity), sizeof(*(list)), &grown_);            \
+		 if (good_)                                                                        \
+			 (list) = grown_;                                                          \
+		 good_;                                                                            \
+	 }))
+
 /* false when a + b or a * b does not fit 64 bits; *ret is then unset. */
 static inline bool osd_add_u64(uint64_t a, uint64_t b, uint64_t *ret)
 {
@@ -50,6 +73,14 @@ static inline bool osd_add_u64(uint64_t a, uint64_t b, uint64_t *ret)
 static inline bool osd_mul_u64(uint64_t a, uint64_t b, uint64_t *ret)
 {
 	return !__builtin_mul_overflow(a, b, ret);
+}
+
+/* a + b, or UINT64_MAX if that does not fit. */
+static inline uint64_t osd_add_capped(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return osd_add_u64(a, b, &sum) ? sum : UINT64_MAX;
 }
 
 static inline uint64_t osd_round_up(uint64_t value, uint64_t power_of_two)

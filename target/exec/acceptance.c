@@ -206,15 +206,13 @@ static uint32_t flags_of(const struct osd_exec_submission *submission)
 	       (submission->compile ? OSD_JOB_COMPILE : 0) | (submission->pure ? OSD_JOB_PURE : 0);
 }
 
-static enum osd_status fill_record(struct osd_acceptance *acceptance)
+static struct osd_job_record record_of(const struct osd_exec_submission *submission)
 {
-	const struct osd_exec_submission *submission = acceptance->submission;
-	struct osd_job_record *record = &acceptance->record;
 	uint64_t now_msec = osd_wall_msec();
 	bool later = submission->begin_msec > now_msec;
 	bool held = later || submission->flags & OSD_EXEC_HOLD;
 
-	*record = (struct osd_job_record){
+	return (struct osd_job_record){
 		.generation = 1,
 		.state = held ? OSD_STATE_HELD : OSD_STATE_QUEUED,
 		.reason = later			    ? OSD_REASON_WAITS_FOR_TIME
@@ -245,6 +243,14 @@ static enum osd_status fill_record(struct osd_acceptance *acceptance)
 		.code_length = (uint32_t)submission->code_length,
 		.key_length = (uint8_t)OSD_MIN(submission->key.length, (uint32_t)OSD_JOB_KEY_MAX),
 	};
+}
+
+static enum osd_status fill_record(struct osd_acceptance *acceptance)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	struct osd_job_record *record = &acceptance->record;
+
+	*record = record_of(submission);
 	if (is_limited(submission)) {
 		record->rights.limited = true;
 		record->rights.grant = *submission->grant;

@@ -121,33 +121,39 @@ static bool sweep_due(struct osd_exec *exec, bool rights, int *ret_wait_msec)
 	return due;
 }
 
-void *osd_output_main(void *arg)
+/* Serves the pipes that have bytes, and those that still had some after the last pass. */
+static void serve_events(struct osd_exec *exec, struct busy *busy, int wait_msec)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
+	const struct busy before = *busy;
+	int count = epoll_wait(exec->sandboxes->pipes_epoll, events, EVENTS_AT_ONCE,
+			       before.count ? 0 : wait_msec);
+
+	busy->count = 0;
+	busy->served = false;
+	for (size_t i = 0; i < before.count; i++)
+		serve_and_note(exec, before.ids[i], busy);
+	for (int i = 0; i < count; i++) {
+		if (events[i].data.u64 != OSD_EVENT_WAKE) {
+			serve_and_note(exec, events[i].data.u64, busy);
+			continue;
+		}
+		osd_wake_drain(exec->output_wake);
+		deliver_late(exec);
+	}
+}
+
+void *osd_output_main(void *arg)
+{
 	const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
-	struct busy busy = {.count = 0}, before;
+	struct busy busy = {.count = 0};
 	struct osd_exec *exec = arg;
 	bool stopping = false, sweep, rights, rights_again = false;
 	int wait_msec = 0; /* the first sweep is at the start */
 	uint64_t rights_usec = 0;
 
 	while (!stopping) {
-		int count = epoll_wait(exec->sandboxes->pipes_epoll, events, EVENTS_AT_ONCE,
-				       busy.count ? 0 : wait_msec);
-
-		before = busy;
-		busy.count = 0;
-		busy.served = false;
-		for (size_t i = 0; i < before.count; i++)
-			serve_and_note(exec, before.ids[i], &busy);
-		for (int i = 0; i < count; i++) {
-			if (events[i].data.u64 != 0) {
-				serve_and_note(exec, events[i].data.u64, &busy);
-				continue;
-			}
-			osd_wake_drain(exec->output_wake);
-			deliver_late(exec);
-		}
+		serve_events(exec, &busy, wait_msec);
 		osd_lock(&exec->lock);
 		stopping = exec->stopping;
 		rights = exec->runs->limited_count || rights_again ||

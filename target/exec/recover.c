@@ -4,7 +4,6 @@
  * attempt if it has written nothing or may run twice; otherwise it is SANDBOX_LOST. */
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/target.h"
@@ -25,20 +24,6 @@ struct found {
 	size_t uncounted_count, uncounted_capacity;
 	bool no_memory;
 };
-
-/* The list with room for one more element; NULL: no memory, and the list is unchanged. */
-static void *grown(void *list, size_t count, size_t *capacity, size_t size)
-{
-	size_t wanted = OSD_MAX((size_t)64, *capacity * 2);
-	void *more;
-
-	if (count < *capacity)
-		return list;
-	more = realloc(list, wanted * size);
-	if (more)
-		*capacity = wanted;
-	return more;
-}
 
 /* Skips beyond every change count that earlier runs have shown without storing it. */
 static void leap(const struct osd_exec *exec, struct osd_job_record *record)
@@ -97,12 +82,9 @@ static bool note_bytes(struct found *found, const struct osd_job_record *record,
 		if (is_for(&found->charges[i - 1], record->id))
 			charge = &found->charges[i - 1];
 	if (!charge) {
-		charge = grown(found->charges, found->charge_count, &found->charge_capacity,
-			       sizeof(*charge));
-		if (!charge)
+		if (!OSD_MAKE_ROOM(found->charges, found->charge_count, found->charge_capacity))
 			return false;
-		found->charges = charge;
-		charge += found->charge_count++;
+		charge = &found->charges[found->charge_count++];
 		*charge = (struct charge){.job = record->id};
 	}
 	charge->bytes += bytes;
@@ -111,15 +93,10 @@ static bool note_bytes(struct found *found, const struct osd_job_record *record,
 
 static bool note_charge(struct found *found, const struct osd_job_record *record)
 {
-	struct osd_object_id *list;
-
 	if (record->charged != OSD_JOB_UNCOUNTED)
 		return note_bytes(found, record, record->charged);
-	list = grown(found->uncounted, found->uncounted_count, &found->uncounted_capacity,
-		     sizeof(*list));
-	if (!list)
+	if (!OSD_MAKE_ROOM(found->uncounted, found->uncounted_count, found->uncounted_capacity))
 		return false;
-	found->uncounted = list;
 	found->uncounted[found->uncounted_count++] = record->id;
 	return true;
 }
@@ -127,7 +104,6 @@ static bool note_charge(struct found *found, const struct osd_job_record *record
 static bool note_job(void *arg, const struct osd_job_record *record)
 {
 	struct found *found = arg;
-	struct osd_job_record *records;
 
 	if (!note_charge(found, record)) {
 		found->no_memory = true;
@@ -143,12 +119,10 @@ static bool note_job(void *arg, const struct osd_job_record *record)
 		found->no_memory = true;
 		return false;
 	}
-	records = grown(found->records, found->count, &found->capacity, sizeof(*records));
-	if (!records) {
+	if (!OSD_MAKE_ROOM(found->records, found->count, found->capacity)) {
 		found->no_memory = true;
 		return false;
 	}
-	found->records = records;
 	found->records[found->count++] = *record;
 	return true;
 }

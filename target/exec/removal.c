@@ -75,16 +75,9 @@ static bool gather(void *arg, const struct osd_job_record *record)
 		gathered->status = check_over(gathered->exec, record->id);
 	if (gathered->status != OSD_OK)
 		return false;
-	if (gathered->count == gathered->capacity) {
-		size_t capacity = gathered->capacity ? gathered->capacity * 2 : 64;
-		struct osd_object_id *ids = realloc(gathered->ids, capacity * sizeof(*ids));
-
-		if (!ids) {
-			gathered->status = OSD_E_NO_MEMORY;
-			return false;
-		}
-		gathered->ids = ids;
-		gathered->capacity = capacity;
+	if (!OSD_MAKE_ROOM(gathered->ids, gathered->count, gathered->capacity)) {
+		gathered->status = OSD_E_NO_MEMORY;
+		return false;
 	}
 	gathered->ids[gathered->count++] = record->id;
 	return true;
@@ -150,15 +143,11 @@ static enum osd_status end_plain_at_commit(struct osd_exec *exec, struct osd_txn
 					   uint64_t partition_id)
 {
 	struct removed_partition *removed = malloc(sizeof(*removed));
-	enum osd_status status;
 
 	if (!removed)
 		return OSD_E_NO_MEMORY;
 	*removed = (struct removed_partition){exec, partition_id};
-	status = osd_txn_on_end(txn, end_plain, removed);
-	if (status != OSD_OK)
-		free(removed);
-	return status;
+	return osd_txn_on_end(txn, end_plain, removed);
 }
 
 /* The transaction has locked the partition.  A job accepted since osd_exec_check_partition is in

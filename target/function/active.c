@@ -61,18 +61,10 @@ static void drop(struct osd_functions *functions, struct entry *entry)
 /* Two places for each id at most: the active version and the next. */
 static struct entry *add(struct osd_functions *functions)
 {
-	size_t capacity = functions->capacity ? 2 * functions->capacity : 16;
-	struct entry *entries;
-
 	osd_assert_held(&functions->lock);
-	if (functions->count == functions->capacity) {
-		entries = realloc(functions->entries, capacity * sizeof(*entries));
-		if (!entries)
-			return NULL;
-		functions->entries = entries;
-		functions->capacity = capacity;
-	}
-	return &functions->entries[functions->count++];
+	return OSD_MAKE_ROOM(functions->entries, functions->count, functions->capacity)
+		       ? &functions->entries[functions->count++]
+		       : NULL;
 }
 
 /* Another function of the partition that is about to have the alias, or else has it.  NULL: there is none. */
@@ -322,7 +314,6 @@ enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_
 {
 	struct osd_functions *functions = arg;
 	struct removal *removal;
-	enum osd_status status;
 
 	if (id.partition_id > OSD_FUNCTION_PARTITION_LAST)
 		return OSD_OK;
@@ -330,10 +321,7 @@ enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_
 	if (!removal)
 		return OSD_E_NO_MEMORY;
 	*removal = (struct removal){functions, id};
-	status = osd_txn_on_end(txn, removed_at_end, removal);
-	if (status != OSD_OK)
-		free(removal);
-	return status;
+	return osd_txn_on_end(txn, removed_at_end, removal);
 }
 
 void osd_functions_forget(struct osd_functions *functions)

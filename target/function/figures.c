@@ -36,13 +36,6 @@ static uint64_t reserves(const struct osd_function *function)
 				      : osd_exec_limits[OSD_LIMIT_MEMORY].standard;
 }
 
-/* Nothing is more than all memory. */
-static void add(uint64_t *sum, uint64_t bytes)
-{
-	if (!osd_add_u64(*sum, bytes, sum))
-		*sum = UINT64_MAX;
-}
-
 uint64_t osd_functions_reserved(const struct osd_functions *functions,
 				const struct osd_function *next, struct osd_object_id replaced)
 {
@@ -53,7 +46,7 @@ uint64_t osd_functions_reserved(const struct osd_functions *functions,
 		const struct osd_function *function = &functions->entries[i].function;
 
 		if (!osd_same_id(function->id, next->id) && !osd_same_id(function->id, replaced))
-			add(&sum, reserves(function));
+			sum = osd_add_capped(sum, reserves(function));
 	}
 	return sum;
 }
@@ -73,7 +66,7 @@ void osd_functions_figures(struct osd_functions *functions, const char *engine,
 		    (engine && strcmp(osd_function_engine(function), engine) != 0))
 			continue;
 		figures.active++;
-		add(&figures.reserved_bytes, reserves(function));
+		figures.reserved_bytes = osd_add_capped(figures.reserved_bytes, reserves(function));
 	}
 	osd_unlock(&functions->lock);
 	*ret_figures = figures;

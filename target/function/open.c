@@ -139,11 +139,9 @@ enum osd_status osd_functions_open(struct osd_objects *objects, const char *sign
 	if (status != OSD_OK)
 		return status;
 	status = scan_store(functions);
-	if (status != OSD_OK) {
-		snprintf(message, 256, "cannot read the functions of the store: %s",
-			 osd_status_info(status)->meaning);
-		return status;
-	}
+	if (status != OSD_OK)
+		return OSD_EXPLAIN(message, status, "cannot read the functions of the store: %s",
+				   osd_status_info(status)->meaning);
 	*ret_functions = OSD_STEAL(functions);
 	return OSD_OK;
 }

@@ -115,17 +115,16 @@ static enum osd_status read_file(const char *path, char message[256], char **ret
 	snprintf(message, 256, "out of memory");
 	if (!text)
 		return OSD_E_NO_MEMORY;
-	if (!file) {
-		snprintf(message, 256, "cannot read the list of signers %.120s: %s", path,
-			 strerror(errno));
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!file)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "cannot read the list of signers %.120s: %s", path,
+				   strerror(errno));
 	length = fread(text, 1, FILE_MAX + 1, file);
-	if (ferror(file) || length > FILE_MAX) {
-		snprintf(message, 256, "cannot read the list of signers %.120s: it must be a file "
-			 "of at most 4 MiB", path);
-		return OSD_E_PARAM_FIELD;
-	}
+	if (ferror(file) || length > FILE_MAX)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "cannot read the list of signers %.120s: it must be a file of "
+				   "at most 4 MiB",
+				   path);
 	*ret_text = OSD_STEAL(text);
 	*ret_length = length;
 	return OSD_OK;
@@ -230,10 +229,8 @@ enum osd_status osd_signers_read(const char *file, char message[256],
 	size_t length;
 	enum osd_status status = OSD_OK;
 
-	if (!signers) {
-		snprintf(message, 256, "out of memory");
-		return OSD_E_NO_MEMORY;
-	}
+	if (!signers)
+		return OSD_EXPLAIN(message, OSD_E_NO_MEMORY, "out of memory");
 	signers->references = 1;
 	signers->levels[NATIVE] = OSD_SIGNING_NAMED;
 	if (file)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "object/key_record.h"
 #include "wire/continuation.h"
@@ -106,7 +107,7 @@ static enum osd_status adjusted_clock(struct osd_txn *txn, uint64_t *ret_clock)
 						     OSD_SEC_CLOCK, bytes, sizeof(bytes), &length);
 
 	if (status == OSD_OK)
-		*ret_clock = osd_now_ms() + osd_get_be(bytes, sizeof(bytes));
+		*ret_clock = osd_wall_msec() + osd_get_be(bytes, sizeof(bytes));
 	return status;
 }
 
@@ -145,7 +146,7 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 	case OSD_V_OBJECT_COUNT:
 		return atomic_load(&txn->partition->data.object_count);
 	case OSD_V_CLOCK:
-		return osd_now_ms();
+		return osd_wall_msec();
 	case OSD_V_ISOLATION:
 		return osd_objects_isolation(txn->objects);
 	case OSD_V_DESCRIPTOR:

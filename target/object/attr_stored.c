@@ -144,15 +144,8 @@ bool osd_numbers_add(struct osd_numbers *numbers, uint32_t number)
 {
 	if (numbers->count && numbers->list[numbers->count - 1] == number)
 		return true;
-	if (numbers->count == numbers->capacity) {
-		size_t capacity = OSD_MAX(64, numbers->capacity * 2);
-		uint32_t *list = realloc(numbers->list, capacity * sizeof(*list));
-
-		if (!list)
-			return false;
-		numbers->list = list;
-		numbers->capacity = capacity;
-	}
+	if (!OSD_MAKE_ROOM(numbers->list, numbers->count, numbers->capacity))
+		return false;
 	numbers->list[numbers->count++] = number;
 	return true;
 }

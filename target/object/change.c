@@ -67,6 +67,12 @@ static enum osd_status span(struct change_run *run)
 	return OSD_OK; /* where the others end depends on the length */
 }
 
+/* Whether the change never writes to the object's files: it may make new ones. */
+static bool of_new_files(const struct change_run *run)
+{
+	return run->change->kind == OSD_CHANGE_PUNCH || run->change->kind == OSD_CHANGE_REPLACE;
+}
+
 /* Before the length is known. */
 static bool is_empty(const struct change_run *run)
 {
@@ -78,8 +84,7 @@ static enum osd_status lock(struct change_run *run, bool whole, struct osd_range
 {
 	/* PUNCH replaces the files under every reader, so it locks the whole object.  A change that wants
 	 * a version does, so that no other change comes between. */
-	if (whole || run->change->wanted || run->change->kind == OSD_CHANGE_PUNCH ||
-	    run->change->kind == OSD_CHANGE_REPLACE)
+	if (whole || run->change->wanted || of_new_files(run))
 		return osd_object_lock(run->object, range, 0, UINT64_MAX, true);
 	if (run->change->kind == OSD_CHANGE_APPEND)
 		return osd_object_lock(run->object, range, UINT64_MAX, UINT64_MAX, true);
@@ -113,8 +118,7 @@ static enum osd_status plan(struct change_run *run)
 	case OSD_CHANGE_CLEAR:
 		break;
 	}
-	if ((change->kind != OSD_CHANGE_PUNCH && change->kind != OSD_CHANGE_REPLACE) &&
-	    run->offset < run->end)
+	if (!of_new_files(run) && run->offset < run->end)
 		run->new_length = OSD_MAX(length, run->end);
 	change->growth = (int64_t)(run->new_length - length);
 	return OSD_OK;
@@ -154,25 +158,18 @@ static enum osd_status miss(const struct change_run *run)
 	return status;
 }
 
-static enum osd_status prepare(struct change_run *run)
+/* A PUNCH changes nothing before its record is committed, which says it, too. */
+static bool must_mark_stale(const struct change_run *run)
 {
-	enum osd_status status = miss(run);
+	return !of_new_files(run) && run->offset < run->end &&
+	       (!atomic_load(&run->object->version_stale) || osd_object_lacks_due(run->object));
+}
 
-	if (status == OSD_OK && is_of_record(run))
-		status = osd_object_make_due(run->object);
-	if (status != OSD_OK)
-		return status;
-	if (run->new_length > run->old_length)
-		status = osd_object_extend(run->object, run->new_length, run->change->flags);
-	/* A PUNCH changes nothing before its record is committed, which says it, too. */
-	if (status == OSD_OK && run->change->kind != OSD_CHANGE_PUNCH &&
-	    run->change->kind != OSD_CHANGE_REPLACE && run->offset < run->end &&
-	    (!atomic_load(&run->object->version_stale) || osd_object_lacks_due(run->object))) {
-		status = osd_object_make_stale(run->object);
-		if (status != OSD_OK && run->new_length > run->old_length)
-			osd_uncharge(run->object->objects, run->object->account,
-				     run->new_length - run->old_length);
-	}
+/* What is committed ahead of the change. */
+static enum osd_status make_ready(struct change_run *run)
+{
+	enum osd_status status = must_mark_stale(run) ? osd_object_make_stale(run->object) : OSD_OK;
+
 	if (status != OSD_OK || !switches(run))
 		return status;
 	status = run->change->kind == OSD_CHANGE_REPLACE
@@ -180,10 +177,25 @@ static enum osd_status prepare(struct change_run *run)
 					       &run->punch)
 			 : osd_punch_prepare(run->object, run->offset, run->end - run->offset,
 					     run->change->steps, &run->punch);
-	if (status != OSD_OK && run->new_length > run->old_length)
+	run->full = status == OSD_E_NO_SPACE;
+	return status;
+}
+
+static enum osd_status prepare(struct change_run *run)
+{
+	bool grows = run->new_length > run->old_length;
+	enum osd_status status = miss(run);
+
+	if (status == OSD_OK && is_of_record(run))
+		status = osd_object_make_due(run->object);
+	if (status == OSD_OK && grows)
+		status = osd_object_extend(run->object, run->new_length, run->change->flags);
+	if (status != OSD_OK)
+		return status;
+	status = make_ready(run);
+	if (status != OSD_OK && grows)
 		osd_uncharge(run->object->objects, run->object->account,
 			     run->new_length - run->old_length);
-	run->full = status == OSD_E_NO_SPACE;
 	return status;
 }
 
@@ -281,7 +293,7 @@ static void done(struct change_run *run)
 {
 	if (run->new_length != run->old_length)
 		osd_object_set_length(run->object, run->new_length);
-	if (run->offset < run->end || run->change->kind >= OSD_CHANGE_PUNCH)
+	if (run->offset < run->end || of_new_files(run))
 		osd_object_touch(run->object, true, run->change->flags);
 }
 
@@ -329,26 +341,6 @@ static enum osd_status change_alone(struct change_run *run)
 		return status;
 	status = change_locked(run);
 	osd_object_unlock(run->object, &range);
-	return status;
-}
-
-/* Runs once more if a device was full and the head could move to the other device. */
-static bool once_more(const struct change_run *run)
-{
-	return run->full && run->object->objects->heads.escape(run->object);
-}
-
-enum osd_status osd_object_change(struct osd_object *object, struct osd_change *change)
-{
-	struct change_run run = {.object = object, .change = change};
-	enum osd_status status = OSD_E_CHECK;
-
-	if (osd_data_change_permitted(object, change->flags))
-		status = change_alone(&run);
-	if (once_more(&run)) {
-		run = (struct change_run){.object = object, .change = change};
-		status = change_alone(&run);
-	}
 	return status;
 }
 
@@ -435,23 +427,33 @@ static enum osd_status change_with(struct change_run *run, const struct osd_chan
 	return status;
 }
 
-enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *change,
+/* ---- all changes ------------------------------------------------------------------------- */
+
+static enum osd_status change(struct change_run *run, const struct osd_change_with *with)
+{
+	if (!osd_data_change_permitted(run->object, run->change->flags))
+		return OSD_E_CHECK;
+	return with ? change_with(run, with) : change_alone(run);
+}
+
+/* Runs once more if a device was full and the head could move to the other device. */
+enum osd_status osd_object_change_with(struct osd_object *object, struct osd_change *wanted,
 				       const struct osd_change_with *with)
 {
-	struct change_run run = {.object = object, .change = change};
-	enum osd_status status = OSD_E_CHECK;
+	struct change_run run = {.object = object, .change = wanted};
+	enum osd_status status = change(&run, with);
 
-	if (osd_data_change_permitted(object, change->flags))
-		status = change_with(&run, with);
-
-	if (once_more(&run)) {
-		run = (struct change_run){.object = object, .change = change};
-		status = change_with(&run, with);
+	if (run.full && object->objects->heads.escape(object)) {
+		run = (struct change_run){.object = object, .change = wanted};
+		status = change(&run, with);
 	}
 	return status;
 }
 
-/* ---- one at a time ----------------------------------------------------------------------- */
+enum osd_status osd_object_change(struct osd_object *object, struct osd_change *wanted)
+{
+	return osd_object_change_with(object, wanted, NULL);
+}
 
 enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
 				 size_t length, unsigned flags)
@@ -462,39 +464,6 @@ enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, con
 				    .pieces = &piece,
 				    .piece_count = 1,
 				    .data = data};
-
-	return osd_object_change(object, &change);
-}
-
-enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
-				  unsigned flags, uint64_t *ret_offset)
-{
-	struct osd_change change = {
-		.kind = OSD_CHANGE_APPEND, .flags = flags, .length = length, .data = data};
-	enum osd_status status = osd_object_change(object, &change);
-
-	if (status == OSD_OK)
-		*ret_offset = change.start;
-	return status;
-}
-
-enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uint64_t length,
-				 unsigned flags)
-{
-	struct osd_change change = {
-		.kind = OSD_CHANGE_CLEAR, .flags = flags, .offset = offset, .length = length};
-
-	return osd_object_change(object, &change);
-}
-
-enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
-				 const struct osd_change_steps *steps, unsigned flags)
-{
-	struct osd_change change = {.kind = OSD_CHANGE_PUNCH,
-				    .flags = flags,
-				    .offset = offset,
-				    .length = length,
-				    .steps = steps};
 
 	return osd_object_change(object, &change);
 }

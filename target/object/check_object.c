@@ -126,28 +126,11 @@ static void found_release(struct found *found)
 	free(found->indexed);
 }
 
-/* Makes room for one more element.  False: out of memory. */
-static bool make_room(void **list, size_t count, size_t *capacity, size_t size)
-{
-	size_t wanted = OSD_MAX(16, *capacity * 2);
-	void *grown;
-
-	if (count < *capacity)
-		return true;
-	grown = realloc(*list, wanted * size);
-	if (!grown)
-		return false;
-	*list = grown;
-	*capacity = wanted;
-	return true;
-}
-
 static bool add_attribute(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
 	struct found *found = arg;
 	const uint8_t *bytes = key.data;
 	struct indexed entry = {.length = value.length};
-	void *list = found->indexed;
 
 	if (key.length != OSD_KEY_OBJECT_PART + 8) {
 		found->malformed = true;
@@ -162,12 +145,11 @@ static bool add_attribute(void *arg, struct osd_bytes key, struct osd_bytes valu
 	if (osd_index_stage_of(found->partition, entry.page) != OSD_INDEX_DONE ||
 	    !osd_index_takes(entry.page, entry.number))
 		return true;
-	if (!make_room(&list, found->indexed_count, &found->indexed_capacity, sizeof(entry))) {
+	if (!OSD_MAKE_ROOM(found->indexed, found->indexed_count, found->indexed_capacity)) {
 		found->no_memory = true;
 		return false;
 	}
 	memcpy(entry.value, value.data, OSD_MIN(value.length, sizeof(entry.value)));
-	found->indexed = list;
 	found->indexed[found->indexed_count++] = entry;
 	return true;
 }
@@ -175,18 +157,16 @@ static bool add_attribute(void *arg, struct osd_bytes key, struct osd_bytes valu
 static bool add_collection(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
 	struct found *found = arg;
-	void *list = found->collections;
 
 	if (key.length != OSD_KEY_OBJECT_PART + 8 || value.length != 4) {
 		found->malformed = true;
 		return true;
 	}
-	if (!make_room(&list, found->collection_count, &found->collection_capacity,
-		       sizeof(uint64_t))) {
+	if (!OSD_MAKE_ROOM(found->collections, found->collection_count,
+			   found->collection_capacity)) {
 		found->no_memory = true;
 		return false;
 	}
-	found->collections = list;
 	found->collections[found->collection_count++] =
 		osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
 	return true;

@@ -6,7 +6,6 @@
  * membership.c has the member's side. */
 #include "object/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"

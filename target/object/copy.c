@@ -27,15 +27,8 @@ struct batch {
 
 static bool add(struct batch *batch, uint32_t page, uint32_t number)
 {
-	if (batch->count == batch->capacity) {
-		size_t capacity = OSD_MAX(64, batch->capacity * 2);
-		struct copied *list = realloc(batch->list, capacity * sizeof(*list));
-
-		if (!list)
-			return false;
-		batch->list = list;
-		batch->capacity = capacity;
-	}
+	if (!OSD_MAKE_ROOM(batch->list, batch->count, batch->capacity))
+		return false;
 	batch->list[batch->count++] = (struct copied){page, number, 0, 0};
 	return true;
 }

@@ -7,9 +7,9 @@
  * bytes are charged to the quotas before they are written. */
 #include "object/internal.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "wire/osd2.h"
 
@@ -94,7 +94,7 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags)
 					      atomic_load(&object->times[OSD_T_DATA_MODIFIED]));
 		return;
 	}
-	now = osd_now_ms();
+	now = osd_wall_msec();
 	atomic_store(&object->times[modified ? OSD_T_DATA_MODIFIED : OSD_T_DATA_ACCESSED], now);
 	atomic_store(&object->times_dirty, true);
 	atomic_store(

@@ -3,9 +3,8 @@
 #include "object/internal.h"
 
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "base/util.h"
 #include "object/run.h"
 #include "object/view_impl.h"
@@ -88,15 +87,8 @@ enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_p
 		last->missed |= missed;
 		return OSD_OK;
 	}
-	if (count == txn->collections.capacity) {
-		size_t capacity = OSD_MAX(8, count * 2);
-
-		last = realloc(txn->collections.list, capacity * sizeof(*last));
-		if (!last)
-			return OSD_E_NO_MEMORY;
-		txn->collections.list = last;
-		txn->collections.capacity = capacity;
-	}
+	if (!OSD_MAKE_ROOM(txn->collections.list, count, txn->collections.capacity))
+		return OSD_E_NO_MEMORY;
 	txn->collections.list[txn->collections.count++] =
 		(struct osd_changed_collection){*collection, missed};
 	txn->weight += OSD_RECORD_WEIGHT;
@@ -169,14 +161,6 @@ static bool versions_decode(const uint8_t *bytes, size_t length, struct versions
 	return !r.bad && version == RUN_VERSION;
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 enum osd_status osd_version_begin_run(struct osd_objects *objects, struct osd_kv_txn *kv,
 				      uint64_t opening)
 {
@@ -196,7 +180,7 @@ enum osd_status osd_version_begin_run(struct osd_objects *objects, struct osd_kv
 	now.floor = valid ? last.floor : now.opening;
 	objects->opening = now.opening;
 	objects->version_floor = now.floor;
-	atomic_store(&objects->next_version, OSD_MIN(clock_ns(), COUNTED));
+	atomic_store(&objects->next_version, OSD_MIN(osd_wall_nsec(), COUNTED));
 	versions_encode(&now, bytes);
 	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
 			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "object/draft.h"
 #include "object/view_impl.h"
@@ -92,7 +93,7 @@ enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_
 		osd_draft_free(draft);
 		return status;
 	}
-	osd_fresh_record(objects, draft->partition, osd_now_ms(), &draft->record);
+	osd_fresh_record(objects, draft->partition, osd_wall_msec(), &draft->record);
 	draft->record.generation = atomic_fetch_add(&objects->next_generation, 1);
 	draft->file.name = file_name(draft);
 	draft->file.head_bytes = draft->record.head_bytes;

@@ -36,10 +36,7 @@ enum osd_status osd_due_mark(struct osd_txn *txn, struct osd_object_id id)
 	txn->record.flags |= OSD_REC_DUE;
 	txn->dirty = true;
 	object = osd_cache_adopt(txn);
-	status = object ? osd_txn_on_end(txn, tell, object) : OSD_E_NO_MEMORY;
-	if (status != OSD_OK)
-		osd_object_put(object);
-	return status;
+	return object ? osd_txn_on_end(txn, tell, object) : OSD_E_NO_MEMORY;
 }
 
 enum osd_status osd_is_due(struct osd_txn *txn, struct osd_object_id id, bool *ret_due)

@@ -48,15 +48,8 @@ static struct osd_index_change *add_change(struct osd_txn *txn, bool put)
 {
 	struct osd_index_change *change;
 
-	if (txn->index.count == txn->index.capacity) {
-		size_t capacity = OSD_MAX(4, txn->index.capacity * 2);
-		struct osd_index_change *list = realloc(txn->index.list, capacity * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		txn->index.list = list;
-		txn->index.capacity = capacity;
-	}
+	if (!OSD_MAKE_ROOM(txn->index.list, txn->index.count, txn->index.capacity))
+		return NULL;
 	change = &txn->index.list[txn->index.count];
 	change->order = txn->index.count++;
 	change->put = put;

@@ -233,6 +233,14 @@ static enum osd_status list_members(struct osd_txn *txn, uint64_t initial_id,
 	return OSD_OK;
 }
 
+static enum osd_status (*const walks[])(struct osd_txn *txn, uint64_t initial_id,
+					struct listing *listing) = {
+	[OSD_LIST_PARTITIONS] = list_partitions,
+	[OSD_LIST_USER_OBJECTS] = list_user_objects,
+	[OSD_LIST_COLLECTIONS] = list_collections,
+	[OSD_LIST_MEMBERS] = list_members,
+};
+
 static enum osd_status list(struct osd_txn *txn, const struct osd_list_request *request,
 			    uint64_t *ids, size_t capacity, bool counted,
 			    struct osd_list_result *ret_result)
@@ -257,20 +265,7 @@ static enum osd_status list(struct osd_txn *txn, const struct osd_list_request *
 	if (request->kind != OSD_LIST_PARTITIONS && osd_txn_type(txn) != OSD_USER_OBJECT)
 		osd_note_list_access(txn);
 	osd_txn_release_reads(txn); /* a long walk holds no locks */
-	switch (request->kind) {
-	case OSD_LIST_PARTITIONS:
-		status = list_partitions(txn, request->initial_id, &listing);
-		break;
-	case OSD_LIST_USER_OBJECTS:
-		status = list_user_objects(txn, request->initial_id, &listing);
-		break;
-	case OSD_LIST_COLLECTIONS:
-		status = list_collections(txn, request->initial_id, &listing);
-		break;
-	case OSD_LIST_MEMBERS:
-		status = list_members(txn, request->initial_id, &listing);
-		break;
-	}
+	status = walks[request->kind](txn, request->initial_id, &listing);
 	if (status == OSD_OK)
 		*ret_result =
 			(struct osd_list_result){listing.count, listing.next_id, listing.total};

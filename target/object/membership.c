@@ -15,15 +15,8 @@
 /* Makes room for one more at index. */
 static bool insert_at(struct osd_txn *txn, size_t index, struct osd_membership membership)
 {
-	if (txn->membership_count == txn->membership_capacity) {
-		size_t capacity = OSD_MAX(16, txn->membership_capacity * 2);
-		struct osd_membership *list = realloc(txn->memberships, capacity * sizeof(*list));
-
-		if (!list)
-			return false;
-		txn->memberships = list;
-		txn->membership_capacity = capacity;
-	}
+	if (!OSD_MAKE_ROOM(txn->memberships, txn->membership_count, txn->membership_capacity))
+		return false;
 	memmove(txn->memberships + index + 1, txn->memberships + index,
 		(txn->membership_count - index) * sizeof(*txn->memberships));
 	txn->memberships[index] = membership;

@@ -132,8 +132,6 @@ enum osd_status osd_objects_freeze(struct osd_objects *objects, uint64_t wait_us
 				   uint64_t freeze_usec);
 /* False: the freeze had ended before, at its deadline. */
 bool osd_objects_thaw(struct osd_objects *objects);
-/* The clock of timestamps and of capabilities: ms since 1970. */
-uint64_t osd_now_ms(void);
 /* FORMAT OSD: retires everything in the store; capacity 0 = all.  No other call may be running
  * (the dispatcher sees to it). */
 enum osd_status osd_objects_format(struct osd_objects *objects, uint64_t capacity_bytes);
@@ -223,8 +221,8 @@ uint64_t osd_txn_weight(const struct osd_txn *txn);
  * one does not, so the provider must check which object the data is about. */
 void *osd_txn_kept(const struct osd_txn *txn);
 void osd_txn_keep(struct osd_txn *txn, void *kept);
-/* fn runs after the commit (committed true) or the abort.  Several of them run in the order of these
- * calls. */
+/* fn runs once: after the commit (committed true) or the abort, or at once if this fails.  Several of them run in the
+ * order of these calls. */
 enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
 			       void *arg);
 

@@ -3,7 +3,6 @@
  * calls the others, and none of this folder calls it. */
 #include "object/internal.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "base/util.h"
 #include "object/name_cache.h"
 #include "object/named.h"
@@ -29,10 +27,8 @@
 /* Opens a unit without a directory, for which the library for tests is necessary. */
 static enum osd_status open_in_memory(struct osd_objects *objects, char message[256])
 {
-	if (!osd_stand_ins) {
-		snprintf(message, 256, "no data directory is named");
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!osd_stand_ins)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "no data directory is named");
 	memcpy(objects->system_id, "\x01\x01\x00\x10IOSD    memory  ", sizeof(objects->system_id));
 	snprintf(objects->serial, sizeof(objects->serial), "memory");
 	if (getrandom(objects->seal, sizeof(objects->seal), 0) != sizeof(objects->seal))
@@ -245,6 +241,29 @@ static void add_pages(struct osd_objects *objects)
 		osd_objects_add_page(objects, pages[i]);
 }
 
+static enum osd_status open_parts(struct osd_objects *objects,
+				  const struct osd_objects_config *config, char message[256])
+{
+	enum osd_status status = config->directory ? open_on_disk(objects, config, message)
+						   : open_in_memory(objects, message);
+
+	if (status == OSD_OK)
+		status = wrap_for_test(objects, config, message);
+	if (status == OSD_OK)
+		status = osd_freeze_open(objects->kv, objects->tier.head, objects->tier.tail,
+					 &objects->freeze);
+	if (status == OSD_OK)
+		osd_space_begin(objects, config->ssd_directory, config->directory);
+	/* The sums wrap the freeze, so that a file and its sums are frozen at the same moment. */
+	if (status == OSD_OK)
+		status = osd_objects_open_sums(objects, config->sums, message);
+	if (status == OSD_OK)
+		status = osd_recover(objects, message);
+	if (status == OSD_OK)
+		status = osd_scrub_load(objects);
+	return status == OSD_OK ? start_threads(objects) : status;
+}
+
 enum osd_status osd_objects_open(const struct osd_objects_config *config, char message[256],
 				 struct osd_objects **ret_objects)
 {
@@ -267,24 +286,7 @@ enum osd_status osd_objects_open(const struct osd_objects_config *config, char m
 	objects->follow_members = osd_views_follow_members;
 	osd_heads_init(objects, config->heads);
 	objects->heads.escape = osd_head_escape;
-	status = config->directory ? open_on_disk(objects, config, message)
-				   : open_in_memory(objects, message);
-	if (status == OSD_OK)
-		status = wrap_for_test(objects, config, message);
-	if (status == OSD_OK)
-		status = osd_freeze_open(objects->kv, objects->tier.head, objects->tier.tail,
-					 &objects->freeze);
-	if (status == OSD_OK)
-		osd_space_begin(objects, config->ssd_directory, config->directory);
-	/* The sums wrap the freeze, so that a file and its sums are frozen at the same moment. */
-	if (status == OSD_OK)
-		status = osd_objects_open_sums(objects, config->sums, message);
-	if (status == OSD_OK)
-		status = osd_recover(objects, message);
-	if (status == OSD_OK)
-		status = osd_scrub_load(objects);
-	if (status == OSD_OK)
-		status = start_threads(objects);
+	status = open_parts(objects, config, message);
 	if (status != OSD_OK) {
 		osd_objects_close(objects);
 		return status;

@@ -23,15 +23,8 @@
 
 static bool add_id(struct osd_id_list *list, uint64_t id)
 {
-	if (list->count == list->capacity) {
-		size_t capacity = OSD_MAX(64, list->capacity * 2);
-		uint64_t *ids = realloc(list->ids, capacity * sizeof(*ids));
-
-		if (!ids)
-			return false;
-		list->ids = ids;
-		list->capacity = capacity;
-	}
+	if (!OSD_MAKE_ROOM(list->ids, list->count, list->capacity))
+		return false;
 	list->ids[list->count++] = id;
 	return true;
 }

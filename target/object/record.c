@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/util.h"
 #include "object/partition.h"
 #include "object/txn.h"
 #include "wire/cursor.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "base/util.h"
 #include "object/value_index.h"
 #include "wire/cursor.h"
@@ -24,7 +24,7 @@ static void fresh_root(struct osd_root_record *root)
 	root->common.quotas = (struct osd_quotas){OSD_NO_LIMIT, OSD_NO_LIMIT, OSD_NO_LIMIT,
 						  UINT32_MAX, OSD_NO_LIMIT};
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
-		root->common.times[i] = osd_now_ms();
+		root->common.times[i] = osd_wall_msec();
 }
 
 static enum osd_status get_root(struct osd_objects *objects, struct osd_kv_txn *kv)
@@ -195,16 +195,9 @@ static bool take_partition(struct objects_context *context, const uint8_t *key)
 
 static bool note(struct objects_context *context, struct id_list *ids, uint64_t object_id)
 {
-	if (ids->count == ids->capacity) {
-		size_t capacity = OSD_MAX(256, ids->capacity * 2);
-		struct osd_object_id *list = realloc(ids->list, capacity * sizeof(*list));
-
-		if (!list) {
-			context->status = OSD_E_NO_MEMORY;
-			return false;
-		}
-		ids->list = list;
-		ids->capacity = capacity;
+	if (!OSD_MAKE_ROOM(ids->list, ids->count, ids->capacity)) {
+		context->status = OSD_E_NO_MEMORY;
+		return false;
 	}
 	ids->list[ids->count++] = (struct osd_object_id){context->partition->id, object_id};
 	return true;
@@ -384,11 +377,9 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 		status = load_objects(objects);
 	if (status == OSD_OK)
 		status = osd_remove_drafts(objects);
-	if (status != OSD_OK) {
-		snprintf(message, 256, "recovery of the store failed: %s",
-			 osd_status_info(status)->meaning);
-		return status;
-	}
+	if (status != OSD_OK)
+		return OSD_EXPLAIN(message, status, "recovery of the store failed: %s",
+				   osd_status_info(status)->meaning);
 	find_capacity(objects);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	objects->recovery_seconds +=

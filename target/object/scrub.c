@@ -326,7 +326,7 @@ static bool walk_on(struct osd_objects *objects, struct osd_scrub_pass *pass)
 static void begin_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
 {
 	if (pass->state != OSD_SCRUB_STOPPED)
-		*pass = (struct osd_scrub_pass){.began_ms = osd_now_ms(),
+		*pass = (struct osd_scrub_pass){.began_ms = osd_wall_msec(),
 						.ended_ms = pass->ended_ms};
 	pass->state = OSD_SCRUB_RUNNING;
 	osd_sums_begin_pass(objects);
@@ -338,7 +338,7 @@ static void begin_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
 static void end_pass(struct osd_objects *objects, struct osd_scrub_pass *pass, bool is_done)
 {
 	pass->state = is_done ? OSD_SCRUB_IDLE : OSD_SCRUB_STOPPED;
-	pass->ended_ms = osd_now_ms();
+	pass->ended_ms = osd_wall_msec();
 	if (is_done)
 		osd_sums_end_pass(objects);
 	store_pass(objects, pass);
@@ -370,7 +370,7 @@ static void run_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
 /* Whether the interval since the last pass is over.  *ret_pass: the present state of the pass. */
 static bool is_due(struct osd_objects *objects, struct osd_scrub_pass *ret_pass)
 {
-	uint64_t now = osd_now_ms();
+	uint64_t now = osd_wall_msec();
 
 	osd_lock(&objects->sums.lock);
 	*ret_pass = objects->sums.pass;

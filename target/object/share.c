@@ -3,7 +3,6 @@
  * counter that goes with them. */
 #include "object/internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 
 #include "base/util.h"

@@ -37,12 +37,10 @@ static enum osd_status change_use(struct osd_objects *objects, enum osd_sums_use
 
 	if (use == OSD_SUMS_AS_STORED || kept == wanted)
 		return OSD_OK;
-	if (objects->media->heads_absent) {
-		snprintf(message, 256,
-			 "option 'checksums' cannot be changed while the SSD "
-			 "directory is absent");
-		return OSD_E_PARAM_FIELD;
-	}
+	if (objects->media->heads_absent)
+		return OSD_EXPLAIN(
+			message, OSD_E_PARAM_FIELD,
+			"option 'checksums' cannot be changed while the SSD directory is absent");
 	status = wanted ? osd_media_set_feature(objects->media, OSD_MEDIA_SUMS, true)
 			: turn_off(objects);
 	if (status != OSD_OK)
@@ -80,12 +78,10 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 		return status;
 	objects->sums.kept = objects->media ? objects->media->features & OSD_MEDIA_SUMS
 					    : config->use == OSD_SUMS_ON;
-	if (!objects->sums.kept && config->verify == OSD_VERIFY_ALWAYS) {
-		snprintf(message, 256,
-			 "option 'verify' is always, but this store keeps no checksums: give "
-			 "checksums=on as well");
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!objects->sums.kept && config->verify == OSD_VERIFY_ALWAYS)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "option 'verify' is always, but this store keeps no checksums: "
+				   "give checksums=on as well");
 	if (!objects->sums.kept)
 		return OSD_OK;
 	objects->sums.rate = config->scrub_rate ? config->scrub_rate : OSD_SCRUB_RATE;

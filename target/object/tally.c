@@ -137,17 +137,9 @@ static bool is_membership(uint64_t of)
 
 enum osd_status osd_tally_reserve(struct osd_txn *txn)
 {
-	size_t capacity = OSD_MAX(4, txn->notes.capacity * 2);
-	struct osd_tally_note *list;
-
-	if (txn->notes.count < txn->notes.capacity)
-		return OSD_OK;
-	list = realloc(txn->notes.list, capacity * sizeof(*list));
-	if (!list)
-		return OSD_E_NO_MEMORY;
-	txn->notes.list = list;
-	txn->notes.capacity = capacity;
-	return OSD_OK;
+	return OSD_MAKE_ROOM(txn->notes.list, txn->notes.count, txn->notes.capacity)
+		       ? OSD_OK
+		       : OSD_E_NO_MEMORY;
 }
 
 enum osd_status osd_tally_note(struct osd_txn *txn, struct osd_partition *partition, uint64_t of,

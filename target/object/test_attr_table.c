@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_attr_table.c -- the table of standard attributes by itself (order, lengths, names, forms), and
  * what only the target may set: damage, command tracking; that settings survive the store's end. */
+#include "base/clock.h"
 #include "object/attr_table.h"
 #include "object/test_support.h"
 
@@ -142,7 +143,8 @@ static void test_survives(struct test_store *store, struct osd_object_id object)
 {
 	struct osd_objects *o = store->objects;
 	struct osd_object_id partition = {PID, 0};
-	uint64_t epoch = test_get_number(o, root, 0x90000005, 0xa), ahead = osd_now_ms() + 1000000;
+	uint64_t epoch = test_get_number(o, root, 0x90000005, 0xa),
+		 ahead = osd_wall_msec() + 1000000;
 	struct osd_object_id fresh = {PID, 0};
 
 	OK(test_set_number(o, root, 0x90000001, 0x110, OSD_ISOLATION_STRICT, 1));

@@ -209,7 +209,7 @@ static void test_quotas(struct test_store *store)
 	CHECK_EQ(test_write(o, object, 4096, data, 1), OSD_E_QUOTA);
 	CHECK_EQ(test_set_number(o, object, 1, 0x82, 4097, 8), OSD_E_QUOTA);
 	OK(osd_object_get(o, object, &open));
-	OK(osd_object_append(open, data, 1, OSD_DATA_RESERVE, &id));
+	OK(test_append(open, data, 1, OSD_DATA_RESERVE, &id));
 	CHECK_EQ(osd_object_write(open, OSD_JOB_RESERVE_BYTES, data, 1, OSD_DATA_RESERVE),
 		 OSD_E_QUOTA);
 	osd_object_put(open);

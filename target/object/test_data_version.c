@@ -76,7 +76,7 @@ static void do_append(struct osd_objects *objects, uint64_t oid)
 	struct osd_object *object = get(objects, oid);
 	uint64_t at;
 
-	OK(osd_object_append(object, "append", 6, 0, &at));
+	OK(test_append(object, "append", 6, 0, &at));
 	osd_object_put(object);
 }
 
@@ -84,7 +84,7 @@ static void do_clear(struct osd_objects *objects, uint64_t oid)
 {
 	struct osd_object *object = get(objects, oid);
 
-	OK(osd_object_clear(object, 1, 2, 0));
+	OK(test_clear(object, 1, 2));
 	osd_object_put(object);
 }
 
@@ -92,7 +92,7 @@ static void do_punch(struct osd_objects *objects, uint64_t oid)
 {
 	struct osd_object *object = get(objects, oid);
 
-	OK(osd_object_punch(object, 1, 2, NULL, 0));
+	OK(test_punch(object, 1, 2, NULL));
 	osd_object_put(object);
 }
 
@@ -100,7 +100,7 @@ static void do_punch_end(struct osd_objects *objects, uint64_t oid)
 {
 	struct osd_object *object = get(objects, oid);
 
-	OK(osd_object_punch(object, 2, UINT64_MAX, NULL, 0));
+	OK(test_punch(object, 2, UINT64_MAX, NULL));
 	osd_object_put(object);
 }
 
@@ -229,8 +229,8 @@ static void test_no_change(struct test_store *store)
 	OK(test_set(store->objects, object->id, 0x10000, 1, "value", 5));
 	OK(osd_object_change(object, &change));
 	CHECK(!change.changed);
-	CHECK_EQ(osd_object_punch(object, 6, 1, NULL, 0), OSD_E_BEYOND_END);
-	OK(osd_object_punch(object, 5, 1, NULL, 0));
+	CHECK_EQ(test_punch(object, 6, 1, NULL), OSD_E_BEYOND_END);
+	OK(test_punch(object, 5, 1, NULL));
 	OK(osd_object_flush(object));
 	osd_object_put(object);
 	CHECK(same(before, version_of(store->objects, oid)));
@@ -503,7 +503,7 @@ static void change_once(struct osd_objects *objects, uint64_t *random, uint64_t 
 	memset(data, (int)(*random >> 40), sizeof(data));
 	switch ((*random >> 33) % 8) {
 	case 0:
-		OK(osd_object_append(object, data, 100, 0, &start));
+		OK(test_append(object, data, 100, 0, &start));
 		break;
 	case 1:
 		do_set_length(objects, oid);
@@ -512,7 +512,7 @@ static void change_once(struct osd_objects *objects, uint64_t *random, uint64_t 
 		do_write_with(objects, oid);
 		break;
 	case 3:
-		OK(osd_object_punch(object, 0, 10, NULL, 0));
+		OK(test_punch(object, 0, 10, NULL));
 		break;
 	case 4:
 		OK(osd_object_truncate(object, 2000, 0));

@@ -238,13 +238,13 @@ static inline enum osd_status model_data(struct osd_objects *objects, const stru
 	case MODEL_APPEND:
 		status = osd_object_length(object, &length);
 		if (status == OSD_OK && length + op->length < 2 * MODEL_MAX)
-			status = osd_object_append(object, bytes, op->length, 0, &length);
+			status = test_append(object, bytes, op->length, 0, &length);
 		break;
 	case MODEL_TRUNCATE:
 		status = osd_object_truncate(object, op->offset, 0);
 		break;
 	case MODEL_PUNCH:
-		status = osd_object_punch(object, op->offset, op->length, NULL, 0);
+		status = test_punch(object, op->offset, op->length, NULL);
 		break;
 	case MODEL_REPLACE:
 		status = osd_object_change(object, &(struct osd_change){.kind = OSD_CHANGE_REPLACE,
@@ -252,7 +252,7 @@ static inline enum osd_status model_data(struct osd_objects *objects, const stru
 									.length = op->length});
 		break;
 	default:
-		status = osd_object_clear(object, op->offset, op->length, 0);
+		status = test_clear(object, op->offset, op->length);
 		break;
 	}
 	osd_object_put(object);

@@ -173,7 +173,7 @@ static void test_data(struct test_store *store)
 	fill_pattern(data, sizeof(data), 0);
 	OK(test_write(o, id_of(0x10000, id), 0, data, 100000));
 	OK(osd_object_get(o, id_of(0x10000, id), &object));
-	OK(osd_object_append(object, data + 100000, 200000, 0, &offset));
+	OK(test_append(object, data + 100000, 200000, 0, &offset));
 	CHECK_EQ(offset, 100000);
 	OK(osd_object_read(object, 1000, back, sizeof(back), 0, &got));
 	CHECK_EQ(got, 299000);
@@ -187,25 +187,25 @@ static void test_data(struct test_store *store)
 	check_pattern(back, 10, 299990);
 	for (size_t i = 10; i < 30; i++)
 		CHECK_EQ(back[i], 0);
-	OK(osd_object_clear(object, 5, 10, 0));
+	OK(test_clear(object, 5, 10));
 	OK(osd_object_read(object, 0, back, 20, 0, &got));
 	check_pattern(back, 5, 0);
 	CHECK_EQ(back[5] | back[14], 0);
 	check_pattern(back + 15, 5, 15);
-	OK(osd_object_clear(object, 400000, 20000, 0));
+	OK(test_clear(object, 400000, 20000));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 420000);
 	/* Punch: middle, tail, beyond. */
-	OK(osd_object_punch(object, 20, 100, NULL, 0));
+	OK(test_punch(object, 20, 100, NULL));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 419900);
 	OK(osd_object_read(object, 15, back, 20, 0, &got));
 	check_pattern(back, 5, 15);
 	check_pattern(back + 5, 15, 120);
-	OK(osd_object_punch(object, 1000, UINT64_MAX, NULL, 0));
+	OK(test_punch(object, 1000, UINT64_MAX, NULL));
 	OK(osd_object_length(object, &length));
 	CHECK_EQ(length, 1000);
-	CHECK_EQ(osd_object_punch(object, 1001, 1, NULL, 0), OSD_E_BEYOND_END);
+	CHECK_EQ(test_punch(object, 1001, 1, NULL), OSD_E_BEYOND_END);
 	OK(osd_object_truncate(object, 10, 0));
 	OK(osd_object_truncate(object, 2000, 0));
 	OK(osd_object_read(object, 0, back, 3000, 0, &got));
@@ -259,7 +259,7 @@ static void test_punch_in_steps(struct test_store *store)
 	OK(osd_object_get(store->objects, id, &object));
 	for (unsigned most = 0; most < 4; most++) {
 		punching = (struct punching){.most = most};
-		CHECK_EQ(osd_object_punch(object, 1000, 10, &steps, 0), OSD_E_TASK_ABORTED);
+		CHECK_EQ(test_punch(object, 1000, 10, &steps), OSD_E_TASK_ABORTED);
 		CHECK_EQ(punching.steps, most + 1);
 		OK(osd_object_length(object, &length));
 		CHECK_EQ(length, LENGTH);
@@ -269,7 +269,7 @@ static void test_punch_in_steps(struct test_store *store)
 	osd_objects_stats(store->objects, &after);
 	CHECK_EQ(after.used_bytes, before.used_bytes);
 	punching = (struct punching){.most = UINT32_MAX};
-	OK(osd_object_punch(object, 1000, 10, &steps, 0));
+	OK(test_punch(object, 1000, 10, &steps));
 	CHECK(punching.bytes >= LENGTH - 4096 - 10 && punching.bytes <= LENGTH);
 	CHECK(punching.steps >= 4 && punching.rests >= 1);
 	CHECK_EQ(test_read(store->objects, id, 0, back, LENGTH), LENGTH - 10);

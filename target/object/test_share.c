@@ -89,9 +89,9 @@ static void test_share(struct test_store *store)
 	/* PUNCH that moves a tail makes new files. */
 	version = atomic_load(&page->generation);
 	CHECK(version != 0);
-	OK(osd_object_punch(object, 0, 1, NULL, 0));
+	OK(test_punch(object, 0, 1, NULL));
 	CHECK(atomic_load(&page->generation) != version);
-	OK(osd_object_append(object, "c", 1, 0, &version));
+	OK(test_append(object, "c", 1, 0, &version));
 	CHECK_EQ(version, 20);
 	close_share(object, &share);
 	OK(osd_object_flush(object));
@@ -235,7 +235,7 @@ static void test_two_roots(void)
 	close_share(object, &share);
 	test_read_ahead(object);
 	/* Punch and cut across the boundary. */
-	OK(osd_object_punch(object, HEAD - 100, 50, NULL, 0));
+	OK(test_punch(object, HEAD - 100, 50, NULL));
 	OK(osd_object_read(object, HEAD - 110, back, 100, 0, &got));
 	CHECK_BYTES(back, 10, data + HEAD - 110, 10);
 	CHECK_BYTES(back + 10, 90, data + HEAD - 50, 90);

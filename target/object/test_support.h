@@ -69,6 +69,38 @@ static inline void test_store_release(struct test_store *store)
 		nftw(store->directory, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* ---- one change of data ---------------------------------------------------------------------- */
+
+static inline enum osd_status test_append(struct osd_object *object, const void *data,
+					  size_t length, unsigned flags, uint64_t *ret_offset)
+{
+	struct osd_change change = {
+		.kind = OSD_CHANGE_APPEND, .flags = flags, .length = length, .data = data};
+	enum osd_status status = osd_object_change(object, &change);
+
+	if (status == OSD_OK)
+		*ret_offset = change.start;
+	return status;
+}
+
+static inline enum osd_status test_clear(struct osd_object *object, uint64_t offset,
+					 uint64_t length)
+{
+	struct osd_change change = {.kind = OSD_CHANGE_CLEAR, .offset = offset, .length = length};
+
+	return osd_object_change(object, &change);
+}
+
+/* steps may be NULL. */
+static inline enum osd_status test_punch(struct osd_object *object, uint64_t offset,
+					 uint64_t length, const struct osd_change_steps *steps)
+{
+	struct osd_change change = {
+		.kind = OSD_CHANGE_PUNCH, .offset = offset, .length = length, .steps = steps};
+
+	return osd_object_change(object, &change);
+}
+
 /* ---- one thing in one transaction, again after a deadlock ---------------------------------- */
 
 static inline struct osd_txn *test_begin(struct osd_objects *objects, unsigned flags)

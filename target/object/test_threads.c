@@ -112,7 +112,7 @@ static void *files_main(void *arg)
 			continue;
 		}
 		OK(osd_object_write(object, 0, bytes, sizeof(bytes), 0));
-		OK(osd_object_punch(object, 0, 16, NULL, 0));
+		OK(test_punch(object, 0, 16, NULL));
 	}
 	osd_object_put(object);
 	return NULL;
@@ -134,9 +134,9 @@ static void *life_main(void *arg)
 		RETRY(status, test_create(o, PID, 0, &id.object_id));
 		OK(status);
 		OK(osd_object_get(o, id, &object));
-		OK(osd_object_append(object, "abc", 3, 0, &offset));
+		OK(test_append(object, "abc", 3, 0, &offset));
 		CHECK_EQ(offset, 0);
-		OK(osd_object_append(object, "def", 3, 0, &offset));
+		OK(test_append(object, "def", 3, 0, &offset));
 		CHECK_EQ(offset, 3);
 		osd_object_put(object);
 		RETRY(status, test_set_number(o, id, 4, 1, 0x20000, 8));

@@ -10,8 +10,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "object/value_index.h"
 #include "object/view_impl.h"
@@ -26,7 +26,7 @@ enum osd_status osd_txn_begin(struct osd_objects *objects, unsigned flags, struc
 		return OSD_E_NO_MEMORY;
 	*txn = (struct osd_txn){.objects = objects,
 				.flags = flags,
-				.now_ms = osd_now_ms(),
+				.now_ms = osd_wall_msec(),
 				.last_effect = &txn->effects};
 	*ret_txn = txn;
 	return OSD_OK;

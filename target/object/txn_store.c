@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/util.h"
 #include "object/value_index.h"
@@ -13,14 +12,6 @@
 /* The number of store transactions that this thread has open: a second one could wait for the first for
  * ever. */
 static _Thread_local unsigned open_transactions;
-
-uint64_t osd_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- the layer's own transactions -------------------------------------------------------- */
 
@@ -116,8 +107,10 @@ enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool c
 {
 	struct osd_effect *effect = osd_txn_effect(txn, run_callback);
 
-	if (!effect)
+	if (!effect) {
+		fn(arg, false);
 		return OSD_E_NO_MEMORY;
+	}
 	effect->fn = fn;
 	effect->arg = arg;
 	return OSD_OK;

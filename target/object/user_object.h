@@ -89,14 +89,10 @@ enum osd_status osd_object_read_pieces(struct osd_object *object, const struct o
 				       size_t count, void *buffer, size_t capacity, unsigned flags,
 				       struct osd_version_check *check, uint64_t *ret_available);
 /* Changes.  Offsets and lengths are in bytes, flags are of enum osd_data_flags.  Each change is atomic.
- * append: *ret_offset is the offset of the new data. clear: writes zeros, and extends the object if it
- * ends before them. punch: takes the range out; the bytes after it move up. truncate: cuts or extends. */
+ * truncate: cuts or extends. */
 enum osd_status osd_object_write(struct osd_object *object, uint64_t offset, const void *data,
 				 size_t length, unsigned flags);
-enum osd_status osd_object_append(struct osd_object *object, const void *data, size_t length,
-				  unsigned flags, uint64_t *ret_offset);
-enum osd_status osd_object_clear(struct osd_object *object, uint64_t offset, uint64_t length,
-				 unsigned flags);
+enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags);
 /* Callbacks of a long PUNCH, before each piece that it moves. */
 struct osd_change_steps {
 	/* bytes: the size of the next piece.  False: the change ends with OSD_E_TASK_ABORTED, and the
@@ -106,17 +102,15 @@ struct osd_change_steps {
 	void (*rest)(void *arg);
 	void *arg;
 };
-/* OSD_E_BEYOND_END when offset > length of the object.  steps may be NULL. */
-enum osd_status osd_object_punch(struct osd_object *object, uint64_t offset, uint64_t length,
-				 const struct osd_change_steps *steps, unsigned flags);
-enum osd_status osd_object_truncate(struct osd_object *object, uint64_t length, unsigned flags);
 
 /* The description of a change.  It is atomic, whatever its size and the number of its pieces. */
 enum osd_change_kind {
 	OSD_CHANGE_WRITE,  /* pieces, data */
 	OSD_CHANGE_APPEND, /* data, length */
-	OSD_CHANGE_CLEAR,  /* offset, length */
-	OSD_CHANGE_PUNCH,  /* offset, length */
+	OSD_CHANGE_CLEAR,  /* offset, length: zeros; extends an object that ends before them */
+	/* offset, length: takes the range out; the bytes after it move up.  OSD_E_BEYOND_END: offset > length of
+	 * the object */
+	OSD_CHANGE_PUNCH,
 	/* data, length: all bytes are replaced.  After a crash, the object has the old ones or the new ones. */
 	OSD_CHANGE_REPLACE,
 };
@@ -140,7 +134,7 @@ enum osd_status osd_object_change(struct osd_object *object, struct osd_change *
 /* osd_object_truncate to change->length, with change->flags and the results changed, before and version. */
 enum osd_status osd_object_truncate_with(struct osd_object *object, struct osd_change *change);
 
-/* A change of data together with changes of records, atomic as a whole. fn is called in txn before the
+/* A change of data together with changes of records (NULL: of none), atomic as a whole. fn is called in txn before the
  * data changes (done false): it sets attributes, and checks whether the attributes to get can be read.
  * It is called again after the change (done true) and gets them.  If fn or the change fails, nothing
  * has changed.  Both calls may be repeated after OSD_E_CONFLICT. */

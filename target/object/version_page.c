@@ -6,7 +6,6 @@
 #include "base/util.h"
 #include "object/internal.h"
 #include "object/page_provider.h"
-#include "wire/cursor.h"
 #include "wire/osd2.h"
 #include "wire/stage.h"
 

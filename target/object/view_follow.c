@@ -4,7 +4,6 @@
  * A change of members only notes the member, since the object at hand must stay.  The commit looks up who is a member
  * then, with the collection's record locked.  The transaction that makes a view locks it, too, before it sets the bit of
  * the partition: so each change is either before the view, or sees the bit at last when it has the lock. */
-#include "base/util.h"
 #include "object/internal.h"
 #include "object/view_impl.h"
 

@@ -12,21 +12,12 @@ enum osd_status osd_views_note_member(struct osd_txn *txn, const struct osd_plac
 {
 	const bool parted = atomic_load(&txn->partition->parted);
 	const bool shown = collection->object_id >= OSD_FIRST_ID; /* or may be, in a view */
-	size_t count = txn->members.count;
 
 	*ret_missed = shown && !parted;
 	if (!shown || !parted)
 		return OSD_OK;
-	if (count == txn->members.capacity) {
-		size_t capacity = OSD_MAX(8, count * 2);
-		struct osd_member_change *list =
-			realloc(txn->members.list, capacity * sizeof(*list));
-
-		if (!list)
-			return OSD_E_NO_MEMORY;
-		txn->members.list = list;
-		txn->members.capacity = capacity;
-	}
+	if (!OSD_MAKE_ROOM(txn->members.list, txn->members.count, txn->members.capacity))
+		return OSD_E_NO_MEMORY;
 	txn->members.list[txn->members.count++] = (struct osd_member_change){*collection, member};
 	return OSD_OK;
 }

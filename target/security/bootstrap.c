@@ -37,8 +37,8 @@ struct text {
 
 static enum osd_status fail(char message[256], const char *path, const char *why)
 {
-	snprintf(message, 256, "master key file '" PATH_SHOWN "': %s", path, why);
-	return OSD_E_MEDIUM;
+	return OSD_EXPLAIN(message, OSD_E_MEDIUM, "master key file '" PATH_SHOWN "': %s", path,
+			   why);
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
@@ -229,6 +229,6 @@ enum osd_status osd_bootstrap_leave_local(const char *path,
 	osd_secret_free(text, sizeof(*text));
 	if (!error)
 		return OSD_OK;
-	snprintf(message, 256, "local key file '" PATH_SHOWN "': %s", path, strerror(error));
-	return OSD_E_MEDIUM;
+	return OSD_EXPLAIN(message, OSD_E_MEDIUM, "local key file '" PATH_SHOWN "': %s", path,
+			   strerror(error));
 }

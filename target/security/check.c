@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#include "base/util.h"
-#include "wire/cursor.h"
+#include "base/clock.h"
 
 enum {
 	AT_CHECK_VALUE = 184,
@@ -131,7 +130,7 @@ static enum osd_status check_after(const struct osd_checker *checker, const uint
 				   uint16_t *ret_field)
 {
 	uint8_t method = proof->grant.capability.security_method;
-	uint64_t now_ms = osd_now_ms();
+	uint64_t now_ms = osd_wall_msec();
 	enum osd_status status;
 
 	if (method < required)

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/util.h"
 #include "object/txn_run.h"
 #include "security/keys.h"
 #include "wire/cursor.h"

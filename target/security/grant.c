@@ -55,11 +55,10 @@ static bool names(const struct osd_capability *c, const struct osd_object_facts 
 static bool covers(const struct osd_capability *c, const struct osd_access *access,
 		   uint16_t *ret_field)
 {
-	uint64_t end;
+	uint64_t end = c->allowed_range_length
+			       ? osd_add_capped(c->allowed_range_start, c->allowed_range_length)
+			       : UINT64_MAX;
 
-	if (!c->allowed_range_length ||
-	    !osd_add_u64(c->allowed_range_start, c->allowed_range_length, &end))
-		end = UINT64_MAX;
 	*ret_field = access->start < c->allowed_range_start ? OSD_GRANT_FIELD_RANGE_START
 							    : OSD_GRANT_FIELD_RANGE;
 	return access->end == 0 || (access->start >= c->allowed_range_start && access->end <= end);

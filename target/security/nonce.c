@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/timer.h"
 #include "base/util.h"
@@ -281,7 +282,7 @@ static bool serve_window(struct osd_nonces *nonces, struct window *window, bool 
 	osd_lock(&window->lock);
 	newest = window->newest;
 	window->newest = 0;
-	if (!newest && window->set.count && window->quiet_after < osd_now_ms())
+	if (!newest && window->set.count && window->quiet_after < osd_wall_msec())
 		(void)osd_nonce_set_forget(&window->set, UINT64_MAX - 1, window->oldest_ms,
 					   &window->refused); /* it is tried again */
 	*ret_keeps = *ret_keeps || window->set.count;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/test.h"
 #include "security/nonce.h"
@@ -184,7 +185,7 @@ int main(void)
 	OK(osd_objects_open(&config, message, &objects));
 	OK(osd_keyring_open(objects, NULL, message, &keyring));
 	OK(osd_nonces_open(objects, keyring, &nonces));
-	now_ms = osd_now_ms();
+	now_ms = osd_wall_msec();
 	put_master();
 	test_nonces();
 	test_changes();

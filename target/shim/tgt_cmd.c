@@ -4,7 +4,6 @@
  *
  * tgtd's buffers come uninitialised and, by default, count as wholly transferred: every way out
  * of here sets both residuals, also after an error, or another session's memory would be sent. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"

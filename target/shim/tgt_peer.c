@@ -18,13 +18,11 @@
  * report which CHAP user has logged in.
  *
  * Answers are kept for a second: tgtd searches its sessions for each. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/util.h"
 #include "shim/shim.h"
 
 #define TARGETS_MOST 256

@@ -13,7 +13,6 @@
 #include "store/attr_bdb_impl.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

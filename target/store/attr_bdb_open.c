@@ -95,10 +95,8 @@ enum osd_status osd_bdb_open(const struct osd_bdb_config *config, char message[2
 	enum osd_status status;
 	int error;
 
-	if (!bdb) {
-		snprintf(message, 256, "out of memory");
-		return OSD_E_NO_MEMORY;
-	}
+	if (!bdb)
+		return OSD_EXPLAIN(message, OSD_E_NO_MEMORY, "out of memory");
 	bdb->base.ops = &osd_bdb_ops;
 	bdb->log_file_bytes = log_file_bytes(config->disk_bytes);
 	bdb->full = config->full;

@@ -234,15 +234,13 @@ enum osd_status osd_sums_check(struct osd_data_file *base, uint64_t offset, uint
 	struct batch batch = {.file = osd_sums_file_of(base),
 			      .check = check,
 			      .first = offset / OSD_SUM_BLOCK};
-	uint64_t to;
+	uint64_t to = OSD_MIN(osd_add_capped(offset, length), (uint64_t)INT64_MAX);
 	enum osd_status status = osd_sums_open(batch.file, 0);
 
 	if (status == OSD_E_NO_OBJECT && !check->make)
 		return OSD_OK;
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
-	if (!osd_add_u64(offset, length, &to) || to > INT64_MAX)
-		to = INT64_MAX;
 	batch.bytes = malloc(CHECK_BLOCKS * OSD_SUM_BLOCK);
 	status = batch.bytes ? OSD_OK : OSD_E_NO_MEMORY;
 	while (status == OSD_OK)

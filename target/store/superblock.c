@@ -66,11 +66,11 @@ static void superblock_encode(const struct osd_superblock *superblock,
 static enum osd_status refuse_later(char message[256], const char *directory, const char *what,
 				    uint64_t theirs)
 {
-	snprintf(message, 256,
-		 "'%.100s' has %s %" PRIu64 ", which this release (format version %d) does not "
-		 "know: use the release that wrote it, or a later one",
-		 directory, what, theirs, OSD_MEDIA_VERSION);
-	return OSD_E_MEDIUM;
+	return OSD_EXPLAIN(message, OSD_E_MEDIUM,
+			   "'%.100s' has %s %" PRIu64
+			   ", which this release (format version %d) does not know: use the "
+			   "release that wrote it, or a later one",
+			   directory, what, theirs, OSD_MEDIA_VERSION);
 }
 
 static enum osd_status superblock_decode(const uint8_t bytes[OSD_MEDIA_SUPERBLOCK],

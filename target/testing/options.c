@@ -66,8 +66,7 @@ static enum osd_status check(const struct osd_config *config, struct values *val
 		wrong = "option 'token' must be 32 hexadecimal digits";
 	if (!wrong)
 		return OSD_OK;
-	snprintf(message, 256, "%s", wrong);
-	return OSD_E_PARAM_FIELD;
+	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "%s", wrong);
 }
 
 static enum osd_status apply(struct osd_config *config, char message[256])

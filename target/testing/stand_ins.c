@@ -24,15 +24,13 @@ static enum osd_status wrap_models(const char *text, char message[256],
 	struct osd_model model;
 	enum osd_status status;
 
-	if (!osd_model_parse(text, &model)) {
-		snprintf(message, 256, "option 'model' names no simulated disks (docs/tiers.md)");
-		return OSD_E_PARAM_FIELD;
-	}
-	if (model.count != (stores->tail ? 2 : 1)) {
-		snprintf(message, 256, "option 'model' has %u disk(s) and the store %d root(s)",
-			 model.count, stores->tail ? 2 : 1);
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!osd_model_parse(text, &model))
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "option 'model' names no simulated disks (docs/tiers.md)");
+	if (model.count != (stores->tail ? 2 : 1))
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "option 'model' has %u disk(s) and the store %d root(s)",
+				   model.count, stores->tail ? 2 : 1);
 	status = osd_model_data_wrap(OSD_STEAL(stores->head), &model.devices[model.count - 1],
 				     &stores->head);
 	if (status == OSD_OK && stores->tail)

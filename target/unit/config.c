@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -210,10 +209,8 @@ static enum osd_status set_text(char **at, const struct osd_option *option, cons
 	if (length < option->min || length > option->max)
 		return bad_value(message, option, value);
 	copy = strdup(value);
-	if (!copy) {
-		snprintf(message, 256, "out of memory");
-		return OSD_E_NO_MEMORY;
-	}
+	if (!copy)
+		return OSD_EXPLAIN(message, OSD_E_NO_MEMORY, "out of memory");
 	free(*at);
 	*at = copy;
 	return OSD_OK;
@@ -271,11 +268,10 @@ static enum osd_status parse_option(struct osd_config *config, char *text, char 
 	char *value = strchr(text, '=');
 	struct table tables[TABLES];
 
-	if (!value) {
-		snprintf(message, 256,
-			 "option '%.80s' has no value: write name=value, separated by ';'", text);
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!value)
+		return OSD_EXPLAIN(
+			message, OSD_E_PARAM_FIELD,
+			"option '%.80s' has no value: write name=value, separated by ';'", text);
 	*value++ = '\0';
 	get_tables(config, tables);
 	for (size_t i = 0; i < TABLES; i++) {
@@ -284,8 +280,7 @@ static enum osd_status parse_option(struct osd_config *config, char *text, char 
 		if (option)
 			return set_option(tables[i].values, option, value, message);
 	}
-	snprintf(message, 256, "option '%.80s' is unknown", text);
-	return OSD_E_PARAM_FIELD;
+	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "option '%.80s' is unknown", text);
 }
 
 static enum osd_status set_defaults(struct osd_config *config, char message[256])
@@ -321,14 +316,12 @@ static enum osd_status set_directory(struct osd_config *config, const char *dire
 
 static enum osd_status check_together(const struct osd_config *config, char message[256])
 {
-	if (!config->test.in_memory && !config->directory) {
-		snprintf(message, 256, "option 'dir' is missing: name the data directory");
-		return OSD_E_PARAM_FIELD;
-	}
-	if (config->heads.low_percent > config->heads.high_percent) {
-		snprintf(message, 256, "option 'head_low' must not be above 'head_high'");
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!config->test.in_memory && !config->directory)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "option 'dir' is missing: name the data directory");
+	if (config->heads.low_percent > config->heads.high_percent)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "option 'head_low' must not be above 'head_high'");
 	return OSD_OK;
 }
 
@@ -343,10 +336,8 @@ enum osd_status osd_config_parse(const char *text, const char *directory, char m
 
 	if (osd_test_options)
 		config.test.values = calloc(1, osd_test_options->size);
-	if (!copy || (osd_test_options && !config.test.values)) {
-		snprintf(message, 256, "out of memory");
-		return OSD_E_NO_MEMORY;
-	}
+	if (!copy || (osd_test_options && !config.test.values))
+		return OSD_EXPLAIN(message, OSD_E_NO_MEMORY, "out of memory");
 	status = set_defaults(&config, message);
 	if (status != OSD_OK)
 		return status;

@@ -14,7 +14,6 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "unit/control_impl.h"
-#include "exec/admin.h"
 #include "exec/figures.h"
 
 #define SOON_USEC      UINT64_C(20000)	  /* so often while jobs wait */
@@ -202,8 +201,8 @@ enum osd_status osd_control_start(struct osd_control *control, const char *path,
 	if (control->started)
 		return OSD_OK;
 	osd_control_unlisten(control);
-	snprintf(message, 256, "cannot start the thread of the control socket");
-	return OSD_E_NO_MEMORY;
+	return OSD_EXPLAIN(message, OSD_E_NO_MEMORY,
+			   "cannot start the thread of the control socket");
 }
 
 void osd_control_stop(struct osd_control *control)

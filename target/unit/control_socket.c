@@ -105,11 +105,10 @@ enum osd_status osd_control_listen(struct osd_control *control, const char *path
 	OSD_CLEANUP_CLOSE int held = -1;
 	const char *why;
 
-	if (strlen(path) >= sizeof(control->path)) {
-		snprintf(message, 256, "control socket: the path is longer than %zu bytes",
-			 sizeof(control->path) - 1);
-		return OSD_E_PARAM_FIELD;
-	}
+	if (strlen(path) >= sizeof(control->path))
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "control socket: the path is longer than %zu bytes",
+				   sizeof(control->path) - 1);
 	memcpy(control->path, path, strlen(path) + 1);
 	snprintf(lock, sizeof(lock), "%s.lock", control->path);
 	held = lock_path(lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* front.c -- what a front end submits (unit.h): the commands that its own thread runs or begins, and for how much of
  * its time.  The others go to the queue (unit.c). */
+#include "base/clock.h"
 #include "command/table.h"
 #include "unit/command_figures.h"
 #include "unit/unit_impl.h"
@@ -47,7 +48,7 @@ static bool begin_here(struct osd_unit *unit, struct osd_inline_window *window,
 		osd_unit_resume(request);
 	else if (result == OSD_DISPATCH_DONE)
 		osd_unit_finish(unit, request);
-	window->last_end_ns = osd_unit_now_ns();
+	window->last_end_ns = osd_monotonic_nsec();
 	window->spent_ns += window->last_end_ns - start;
 	return result != OSD_DISPATCH_QUEUE;
 }
@@ -60,7 +61,7 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_inline_window *window,
 	request->unit = unit;
 	request->park_votes = 2;
 	request->resumed = request->lingers = false;
-	request->submitted_ns = osd_unit_now_ns();
+	request->submitted_ns = osd_monotonic_nsec();
 	request->span = osd_command_span(def, request);
 	osd_lock(&unit->lock);
 	osd_tasks_add(&unit->tasks, request);
@@ -73,7 +74,7 @@ void osd_unit_submit(struct osd_unit *unit, struct osd_inline_window *window,
 bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
 		  struct osd_request *request)
 {
-	uint64_t start = osd_unit_now_ns();
+	uint64_t start = osd_monotonic_nsec();
 	bool done;
 
 	window->pipelined = start - window->last_end_ns < PIPELINED_GAP_NS;
@@ -85,7 +86,7 @@ bool osd_unit_try(struct osd_unit *unit, struct osd_inline_window *window,
 	request->unit = unit;
 	request->submitted_ns = start;
 	done = osd_dispatch_inline(unit->dispatcher, request) == OSD_DISPATCH_DONE;
-	window->last_end_ns = osd_unit_now_ns();
+	window->last_end_ns = osd_monotonic_nsec();
 	window->spent_ns += window->last_end_ns - start;
 	if (done)
 		osd_figures_note(unit->figures, request, window->last_end_ns);

@@ -140,7 +140,7 @@ void osd_unit_finish(struct osd_unit *unit, struct osd_request *request)
 	struct osd_request *resumed = NULL;
 	struct osd_task stand_in;
 
-	osd_figures_note(unit->figures, request, osd_unit_now_ns());
+	osd_figures_note(unit->figures, request, osd_monotonic_nsec());
 	osd_lock(&unit->lock);
 	osd_tasks_replace(request, &stand_in);
 	osd_unlock(&unit->lock);
@@ -318,7 +318,7 @@ void osd_unit_reject(struct osd_unit *unit, enum osd_rejection why)
 void osd_unit_load(struct osd_unit *unit, struct osd_unit_load *ret_load)
 {
 	struct osd_unit_load load = {0};
-	uint64_t now = osd_unit_now_ns(), oldest;
+	uint64_t now = osd_monotonic_nsec(), oldest;
 
 	osd_lock(&unit->lock);
 	load.workers = unit->wanted;

@@ -59,14 +59,6 @@ struct osd_unit {
 	struct osd_worker workers[OSD_WORKERS_MAX];
 };
 
-static inline uint64_t osd_unit_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* A request that was submitted waits for a worker, or for the thread of urgent ones. */
 void osd_unit_queue(struct osd_unit *unit, const struct osd_command_def *def,
 		    struct osd_request *request);

@@ -159,12 +159,10 @@ static enum osd_status check_secure(struct osd_unit *unit, const struct osd_conf
 				    root.method == OSD_NOSEC ? "root" : "new partitions");
 		return OSD_OK;
 	}
-	snprintf(message, 256,
-		 "this store asks for no capabilities: the security method of its %s is NOSEC. "
-		 "Serve it "
-		 "on loopback and raise it, or say --security nosec",
-		 root.method == OSD_NOSEC ? "root" : "new partitions");
-	return OSD_E_PARAM_FIELD;
+	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+			   "this store asks for no capabilities: the security method of its %s is "
+			   "NOSEC. Serve it on loopback and raise it, or say --security nosec",
+			   root.method == OSD_NOSEC ? "root" : "new partitions");
 }
 
 static enum osd_status open_dispatcher(struct osd_unit *unit, const struct osd_config *config)
@@ -257,8 +255,46 @@ static void set_functions(struct osd_unit *unit, const struct osd_config *config
 	}
 }
 
+static enum osd_status open_parts(struct osd_unit *unit, const struct osd_config *config,
+				  char message[256])
+{
+	enum osd_status status = open_objects(unit, config, message);
+
+	if (status == OSD_OK)
+		status = osd_functions_open(unit->objects, config->signers, message,
+					    &unit->functions);
+	if (status == OSD_OK)
+		status = open_security(unit, config, message);
+	if (status == OSD_OK)
+		status = check_secure(unit, config, message);
+	return status == OSD_OK ? open_exec(unit, config, message) : status;
+}
+
+static enum osd_status start(struct osd_unit *unit, const struct osd_config *config,
+			     char message[256])
+{
+	enum osd_status status = open_dispatcher(unit, config);
+
+	if (status == OSD_OK && unit->exec) {
+		osd_script_data_serve(unit->dispatcher);
+		status = osd_follow_create(unit->objects, unit->functions, unit->exec,
+					   unit->dispatcher, &unit->follow);
+	}
+	if (status != OSD_OK)
+		return OSD_EXPLAIN(message, status, "cannot start: %s",
+				   osd_status_info(status)->meaning);
+	status = osd_dispatch_recover(unit->dispatcher);
+	if (status != OSD_OK)
+		return OSD_EXPLAIN(message, status,
+				   "cannot take up the commands of the last run: %s",
+				   osd_status_info(status)->meaning);
+	if (osd_unit_set_workers(unit, (unsigned)config->workers) == 0)
+		return OSD_EXPLAIN(message, OSD_E_NO_MEMORY, "cannot start worker threads");
+	return start_control(unit, config, message);
+}
+
 enum osd_status osd_unit_open(const struct osd_config *config, char message[256],
-				struct osd_unit **ret_unit)
+			      struct osd_unit **ret_unit)
 {
 	OSD_CLEANUP(unit_closep) struct osd_unit *unit = unit_create();
 	enum osd_status status;
@@ -271,44 +307,11 @@ enum osd_status osd_unit_open(const struct osd_config *config, char message[256]
 	if (!unit->figures || (config->control && !unit->control))
 		return OSD_E_NO_MEMORY;
 	unit->hold = config->test.hold ? strdup(config->test.hold) : NULL;
-	status = open_objects(unit, config, message);
-	if (status == OSD_OK)
-		status = osd_functions_open(unit->objects, config->signers, message,
-					    &unit->functions);
-	if (status == OSD_OK)
-		status = open_security(unit, config, message);
-	if (status == OSD_OK)
-		status = check_secure(unit, config, message);
-	if (status == OSD_OK)
-		status = open_exec(unit, config, message);
+	status = open_parts(unit, config, message);
 	if (status != OSD_OK)
 		return status;
 	set_functions(unit, config);
-	status = open_dispatcher(unit, config);
-	if (status != OSD_OK) {
-		snprintf(message, 256, "cannot start: %s", osd_status_info(status)->meaning);
-		return status;
-	}
-	if (unit->exec) {
-		osd_script_data_serve(unit->dispatcher);
-		status = osd_follow_create(unit->objects, unit->functions, unit->exec,
-					   unit->dispatcher, &unit->follow);
-	}
-	if (status != OSD_OK) {
-		snprintf(message, 256, "out of memory");
-		return status;
-	}
-	status = osd_dispatch_recover(unit->dispatcher);
-	if (status != OSD_OK) {
-		snprintf(message, 256, "cannot take up the commands of the last run: %s",
-			 osd_status_info(status)->meaning);
-		return status;
-	}
-	if (osd_unit_set_workers(unit, (unsigned)config->workers) == 0) {
-		snprintf(message, 256, "cannot start worker threads");
-		return OSD_E_NO_MEMORY;
-	}
-	status = start_control(unit, config, message);
+	status = start(unit, config, message);
 	if (status != OSD_OK)
 		return status;
 	message[0] = '\0';

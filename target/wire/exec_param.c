@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/util.h"
 #include "wire/cursor.h"
 #include "wire/index_ranges.h"
 #include "wire/text.h"

@@ -27,8 +27,7 @@ size_t osd_list_writer_room(const struct osd_list_writer *writer, size_t descrip
 
 void osd_list_writer_left_out(struct osd_list_writer *writer, uint64_t bytes, uint64_t first_id)
 {
-	if (!osd_add_u64(writer->needed, bytes, &writer->needed))
-		writer->needed = UINT64_MAX;
+	writer->needed = osd_add_capped(writer->needed, bytes);
 	if (!writer->first_left_out)
 		writer->first_left_out = first_id;
 }

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/util.h"
 #include "wire/base64.h"
 #include "wire/cursor.h"
 #include "wire/text.h"

@@ -4,15 +4,8 @@
  * have their own and change with it.  Memory changes after the commit.  Until then no member
  * starts.  A change of one member and a change of the array exclude each other: the second caller
  * tries again. */
-#include <stdlib.h>
-
 #include "base/util.h"
 #include "exec/flow/flow.h"
-
-struct change {
-	struct osd_exec *exec;
-	struct osd_job *head; /* reference held */
-};
 
 /* ---- memory; exec->lock held ----------------------------------------------------------------- */
 
@@ -62,11 +55,11 @@ static void apply(struct osd_exec *exec, struct osd_job *head)
 	move_members(exec, array, head->pending.state);
 }
 
+/* Takes over a reference of the head. */
 static void change_ended(void *arg, bool committed)
 {
-	struct change *change = arg;
-	struct osd_exec *exec = change->exec;
-	struct osd_job *head = change->head;
+	struct osd_job *head = arg;
+	struct osd_exec *exec = head->exec;
 
 	osd_lock(&exec->lock);
 	if (committed && head->in_table)
@@ -78,7 +71,6 @@ static void change_ended(void *arg, bool committed)
 		osd_array_work(exec, head->array, 0); /* the array waited for this */
 	osd_job_unref(head);
 	osd_unlock(&exec->lock);
-	free(change);
 }
 
 /* Stores the requested control in head->pending and ending_next; false: there is nothing to do. */
@@ -162,30 +154,21 @@ static enum osd_status write_change(struct osd_exec *exec, struct osd_txn *txn,
 enum osd_status osd_array_control(struct osd_txn *txn, struct osd_job *head, uint8_t control)
 {
 	struct osd_exec *exec = head->exec;
-	struct change *change = calloc(1, sizeof(*change));
 	bool changing = false, first = false;
-	enum osd_status status = change ? OSD_OK : OSD_E_NO_MEMORY;
+	enum osd_status status = OSD_OK;
 
 	osd_lock(&exec->lock);
-	if (status == OSD_OK &&
-	    ((head->pending.txn && head->pending.txn != txn) || head->array->changing > 0)) {
+	if ((head->pending.txn && head->pending.txn != txn) || head->array->changing > 0) {
 		status = OSD_E_CONFLICT;
-	} else if (status == OSD_OK && head->in_table && !head->end_reason) {
+	} else if (head->in_table && !head->end_reason) {
 		first = !head->pending.txn;
 		changing = begin(exec, head, txn, control);
 	}
 	if (changing && first)
-		*change = (struct change){exec, osd_job_ref(head)};
+		osd_job_ref(head); /* for change_ended */
 	osd_job_unref(head);
 	osd_unlock(&exec->lock);
-	if (!changing || !first) {
-		free(change);
-		return changing ? write_change(exec, txn, head) : status;
-	}
-	status = osd_txn_on_end(txn, change_ended, change);
-	if (status != OSD_OK) {
-		change_ended(change, false);
-		return status;
-	}
-	return write_change(exec, txn, head);
+	if (changing && first)
+		status = osd_txn_on_end(txn, change_ended, head);
+	return changing && status == OSD_OK ? write_change(exec, txn, head) : status;
 }

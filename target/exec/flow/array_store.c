@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* array_store.c -- removes jobs that have ended from the store, an array with its members (flow.h). */
-#include "base/util.h"
 #include "exec/flow/flow.h"
 
 #define REMOVED_AT_ONCE 512 /* members of an array removed in one transaction */

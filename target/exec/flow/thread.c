@@ -3,7 +3,6 @@
  * of bounded length, and ends when there is none. */
 #include <time.h>
 
-#include "base/util.h"
 #include "exec/flow/flow.h"
 
 /* Between two steps: without this pause the thread would take the lock again at once. */

@@ -134,10 +134,7 @@ static enum osd_status charge_principal(struct osd_exec *exec, struct osd_txn *t
 		free(note);
 		return status;
 	}
-	status = osd_txn_on_end(txn, run_note, note);
-	if (status != OSD_OK)
-		run_note(note, false);
-	return status;
+	return osd_txn_on_end(txn, run_note, note);
 }
 
 /* ---- charges --------------------------------------------------------------------------------- */

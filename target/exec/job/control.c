@@ -12,11 +12,6 @@
 
 #define COMMIT_MSEC 100 /* within which most transactions under way have ended */
 
-struct change {
-	struct osd_exec *exec;
-	struct osd_job *job; /* reference held */
-};
-
 /* The effect of a control on a waiting job, by the state that the requesting transaction sees. */
 static const struct {
 	uint8_t control, state, event;
@@ -38,11 +33,11 @@ static void settle_queue(struct osd_exec *exec, struct osd_job *job)
 		osd_exec_enqueue(exec, job);
 }
 
+/* Takes over a reference of the job. */
 static void change_ended(void *arg, bool committed)
 {
-	struct change *change = arg;
-	struct osd_exec *exec = change->exec;
-	struct osd_job *job = change->job;
+	struct osd_job *job = arg;
+	struct osd_exec *exec = job->exec;
 	struct osd_exec_wait *waits = NULL;
 	struct osd_exec_outcome outcome = {0};
 
@@ -71,7 +66,6 @@ static void change_ended(void *arg, bool committed)
 	osd_job_unref(job);
 	osd_unlock(&exec->lock);
 	osd_exec_deliver(waits, outcome);
-	free(change);
 }
 
 /* exec->lock held.  True: the job waits, and the transaction owns the change in job->pending. */
@@ -130,68 +124,49 @@ static bool begin_kill(struct osd_exec *exec, struct osd_job *job)
 	return true;
 }
 
-/* This transaction locks the surrogate, so the job's end is written after it. */
-static enum osd_status write_kill(struct change *change, struct osd_txn *txn)
+/* This transaction locks the surrogate, so the job's end is written after it.  Takes over a reference. */
+static enum osd_status write_kill(struct osd_exec *exec, struct osd_txn *txn, struct osd_job *job)
 {
-	enum osd_status status = osd_job_write_live(change->exec, txn, change->job);
+	enum osd_status status = osd_job_write_live(exec, txn, job);
 
-	osd_lock(&change->exec->lock);
-	osd_job_unref(change->job);
-	osd_unlock(&change->exec->lock);
-	free(change);
+	osd_lock(&exec->lock);
+	osd_job_unref(job);
+	osd_unlock(&exec->lock);
 	return status;
 }
 
 enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
 				uint8_t control)
 {
-	struct change *change;
 	struct osd_job *job;
 	bool changing = false, first = false, killing = false;
 	enum osd_status status = OSD_OK;
 
 	if (control < OSD_CONTROL_CANCEL || control > OSD_CONTROL_RELEASE)
 		return OSD_E_PARAM_FIELD;
-	change = calloc(1, sizeof(*change));
-	if (!change)
-		return OSD_E_NO_MEMORY;
 	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
 	if (job && job->kind->control) {
 		osd_job_ref(job);
 		osd_unlock(&exec->lock);
-		free(change);
 		return job->kind->control(txn, job, control);
 	}
-	if (job && job->pending.txn && job->pending.txn != txn)
-		status = OSD_E_CONFLICT; /* another command is changing it right now */
-	else if (job && job->kind->is_changing(job))
-		status = OSD_E_CONFLICT; /* or all of its array */
+	if (job && ((job->pending.txn && job->pending.txn != txn) || job->kind->is_changing(job)))
+		status = OSD_E_CONFLICT; /* another command is changing it or its array right now */
 	else if (job && !job->end_reason)
 		changing = begin_change(exec, job, txn, control, &first);
 	if (job && status == OSD_OK && !changing && control == OSD_CONTROL_KILL)
 		killing = begin_kill(exec, job);
 	if (first || killing)
-		*change = (struct change){exec, osd_job_ref(job)};
+		osd_job_ref(job);
 	if (first)
 		job->kind->change_begins(job);
 	osd_unlock(&exec->lock);
 	if (killing)
-		return write_kill(change, txn);
-	if (!changing) {
-		free(change);
-		return status;
-	}
-	if (first) {
-		status = osd_txn_on_end(txn, change_ended, change);
-		if (status != OSD_OK) {
-			change_ended(change, false);
-			return status;
-		}
-	} else {
-		free(change);
-	}
-	return write_change(exec, txn, job);
+		return write_kill(exec, txn, job);
+	if (first)
+		status = osd_txn_on_end(txn, change_ended, job);
+	return changing && status == OSD_OK ? write_change(exec, txn, job) : status;
 }
 
 enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,

@@ -323,23 +323,21 @@ enum osd_status osd_pool_table_check(const struct osd_pool_table *table, char me
 		    __builtin_add_overflow(memory, all, &memory))
 			memory = UINT64_MAX;
 	}
-	if (slots > SLOTS_MAX) {
-		snprintf(message, 256, "pools have %" PRIu64 " slots together, at most %u can be",
-			 slots, SLOTS_MAX);
-		return OSD_E_PARAM_FIELD;
-	}
-	if (sandboxes > SANDBOXES_MAX) {
-		snprintf(message, 256,
-			 "pools may keep %" PRIu64 " sandboxes together, at most %u can be: lower "
-			 "max or warm_spare",
-			 sandboxes, SANDBOXES_MAX);
-		return OSD_E_PARAM_FIELD;
-	}
+	if (slots > SLOTS_MAX)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "pools have %" PRIu64 " slots together, at most %u can be",
+				   slots, SLOTS_MAX);
+	if (sandboxes > SANDBOXES_MAX)
+		return OSD_EXPLAIN(
+			message, OSD_E_PARAM_FIELD,
+			"pools may keep %" PRIu64
+			" sandboxes together, at most %u can be: lower max or warm_spare",
+			sandboxes, SANDBOXES_MAX);
 	if (!table->budget_bytes || memory <= table->budget_bytes)
 		return OSD_OK;
-	snprintf(message, 256, "pools may need %" PRIu64 " MiB, the budget is %" PRIu64 " MiB: %s",
-		 memory >> 20, table->budget_bytes >> 20, sum);
-	return OSD_E_PARAM_FIELD;
+	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+			   "pools may need %" PRIu64 " MiB, the budget is %" PRIu64 " MiB: %s",
+			   memory >> 20, table->budget_bytes >> 20, sum);
 }
 
 enum osd_status osd_pool_table_parse(char *text, unsigned slots, enum osd_reuse reuse,
@@ -373,11 +371,10 @@ enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_r
 	const char *why = "";
 	OSD_CLEANUP_FREE char *text = path ? osd_pool_file_read(path, &why) : strdup("");
 
-	if (!text) {
-		snprintf(message, 256, "cannot read the pools of '%.150s': %.60s", path ? path : "",
-			 why);
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!text)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "cannot read the pools of '%.150s': %.60s", path ? path : "",
+				   why);
 	return osd_pool_table_parse(text, slots, reuse, message, ret_table);
 }
 
@@ -390,21 +387,18 @@ static enum osd_status settle_change(const struct osd_pool_change *before,
 	struct osd_pool_config *config = &change->config;
 	if (config->min == before->config.min)
 		config->min = OSD_MIN(config->min, config->max);
-	if (!complete(config)) {
-		snprintf(message, 256, "min is above max, or a limit above its maximum");
-		return OSD_E_PARAM_FIELD;
-	}
-	if (!may_reuse(config)) {
-		snprintf(message, 256, "the engine native has no reuse");
-		return OSD_E_PARAM_FIELD;
-	}
+	if (!complete(config))
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "min is above max, or a limit above its maximum");
+	if (!may_reuse(config))
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "the engine native has no reuse");
 	if (change->active == UNSET)
 		change->active = osd_pool_active_then(&before->config, before->active, config);
 	if (change->active >= osd_pool_active_least(config) && change->active <= config->max)
 		return OSD_OK;
-	snprintf(message, 256, "active must be from %" PRIu64 " (min) to %" PRIu64 " (max)",
-		 osd_pool_active_least(config), config->max);
-	return OSD_E_PARAM_FIELD;
+	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+			   "active must be from %" PRIu64 " (min) to %" PRIu64 " (max)",
+			   osd_pool_active_least(config), config->max);
 }
 
 enum osd_status osd_pool_change_parse(char *words, char message[256],

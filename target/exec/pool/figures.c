@@ -2,7 +2,6 @@
 /* figures.c -- counts jobs for the figures of a pool, see pool.h.  Elsewhere: output of the figures
  * (tell/figures_json.c). */
 #include "base/clock.h"
-#include "base/util.h"
 #include "exec/pool/pool.h"
 
 void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job)

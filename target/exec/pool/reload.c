@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "exec/admin.h"
 #include "exec/pool/pool.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/util.h"
 #include "exec/record/format.h"
 
 /* In stored order: ascending.  From MUST_UNDERSTAND on, a release that does not know the tag refuses. */

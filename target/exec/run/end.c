@@ -2,7 +2,6 @@
 /* end.c -- the end of a run (design D14).  RUNNING -> COMPLETING under exec->lock decides between a
  * finish and a kill.  Then the proxy drains the pipes, and one transaction writes the whole end.  A
  * job that may be retried gets another attempt instead. */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  * wait, as could the end of a sandbox that must be killed: both are a proxy's. */
 #include <string.h>
 
-#include "base/util.h"
 #include "exec/run/run.h"
 
 #define LINGER_NSEC UINT64_C(180000)

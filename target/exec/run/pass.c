@@ -2,7 +2,6 @@
 /* pass.c -- a script uses data that pass through functions (run.h).  Its proxy waits for them, and lends its slot
  * meanwhile: a stage may run in its place, also in a pool of one slot. */
 #include "base/clock.h"
-#include "base/util.h"
 #include "exec/run/run.h"
 
 #define AGAIN_USEC UINT64_C(20000)    /* after BUSY */

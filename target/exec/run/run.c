@@ -335,10 +335,10 @@ static void choose_place(struct osd_job_run *message, bool secret)
 	message->in_memfd = !message->in_shared;
 }
 
-static bool send_content(struct osd_run *run, const struct osd_job_record *record,
-			 const struct content *content)
+static struct osd_job_run message_of(const struct osd_job_record *record,
+				     const struct content *content)
 {
-	struct osd_job_run message = {
+	return (struct osd_job_run){
 		.job_partition = record->id.partition_id,
 		.job_object = record->id.object_id,
 		.zone_partition = record->zone.id.partition_id,
@@ -360,6 +360,12 @@ static bool send_content(struct osd_run *run, const struct osd_job_record *recor
 		.compile = record->flags & OSD_JOB_COMPILE,
 		.stage = record->flags & OSD_JOB_STAGE && !(record->flags & OSD_JOB_COMPILE),
 	};
+}
+
+static bool send_content(struct osd_run *run, const struct osd_job_record *record,
+			 const struct content *content)
+{
+	struct osd_job_run message = message_of(record, content);
 	uint8_t header[OSD_JOB_RUN_BYTES];
 	char name[OSD_JOB_NAME_MAX + 1], method[OSD_JOB_METHOD_MAX + 1];
 	struct iovec parts[] = {

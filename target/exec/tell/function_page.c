@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "exec/tell/tell.h"
 #include "function/function.h"
 #include "function/kept.h"

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/util.h"
 #include "wire/cursor.h"
 
 #define HEAD_BYTES  16u
