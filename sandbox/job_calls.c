@@ -274,7 +274,7 @@ static int64_t send_result(const uint8_t *from, size_t length)
 	return 0;
 }
 
-/* What was placed is one of several pieces. */
+/* The placed bytes are one of several pieces. */
 static int64_t send_placed(void)
 {
 	const void *bytes = OSD_STEAL(now.placed);

@@ -24,7 +24,7 @@ int osd_seccomp_build(int job_socket, const char *scratch, unsigned rules,
 int osd_seccomp_install(const struct sock_fprog *program, struct osd_step *step);
 
 /* Installs a second filter, for a process with one thread: no memory becomes executable from now on, and no filter
- * is added.  What is executable stays so. */
+ * is added.  Executable pages stay so. */
 int osd_seccomp_narrow(struct osd_step *step);
 
 #endif

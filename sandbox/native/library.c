@@ -22,7 +22,7 @@ enum { RELATIVE = R_AARCH64_RELATIVE, WORD = R_AARCH64_ABS64, DATA = R_AARCH64_G
 
 #define SYMBOLS_MAX (1u << 20)
 
-/* What the dynamic section says; addresses of tables, 0: there is none. */
+/* Addresses of tables from the dynamic section; 0: there is none. */
 struct dynamic {
 	uint64_t hash, rela, rela_bytes, calls, calls_bytes;
 };

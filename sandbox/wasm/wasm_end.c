@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* wasm_end.c -- how a call of the engine `wasm` ends, and what its author is told of it. */
+/* wasm_end.c -- how a call of the engine `wasm` ends, and the report for its author. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

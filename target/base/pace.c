@@ -6,7 +6,7 @@
 
 #define NSEC_PER_SEC  1e9
 #define NSEC_PER_USEC UINT64_C(1000)
-#define COST_MOST     (UINT64_C(86400) * 1000000000) /* a day: longer is not told apart */
+#define COST_MOST     (UINT64_C(86400) * 1000000000) /* a day: longer delays count as this */
 
 /* At least one, so that small pieces are not free. */
 static uint64_t cost_of(uint64_t bytes, uint64_t rate)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pace.h -- a rate of bytes per second that many threads share.  Who moves bytes notes them, and then waits until they
- * are due, without a lock.  Pure but for the counters: no clock, no sleep.
+/* pace.h -- a rate of bytes per second that many threads share.  A caller that moves bytes notes them, and then
+ * waits until they are due, without a lock.  Pure but for the counters: no clock, no sleep.
  *
  * Any thread.  One number is the whole state: when the bytes noted so far are due.  Unused time is kept for up to
  * OSD_PACE_BURST_NSEC, so short pauses cost no bandwidth. */

@@ -212,7 +212,7 @@ static inline void osd_shm_await(struct osd_shm_line *line, uint32_t *seen, uint
 }
 
 /* The same, for a waiter that trusts its poster and may wait for long: no wake-up but the post's, and that of
- * osd_shm_rouse, after which it spins.  Who ends the waiter kills its process. */
+ * osd_shm_rouse, after which it spins.  To end the waiter, kill its process. */
 static inline void osd_shm_rest(struct osd_shm_line *line, uint32_t *seen, uint64_t spin_nsec)
 {
 	if (osd_shm_changed_(line, seen) || osd_shm_spin_(line, seen, spin_nsec))

@@ -166,7 +166,7 @@ static inline bool osd_status_is_medium(enum osd_status status)
 	       status == OSD_E_TAIL_FAILED || status == OSD_E_SUM;
 }
 
-/* What was named is not there. */
+/* The named object does not exist. */
 static inline bool osd_status_is_gone(enum osd_status status)
 {
 	return status == OSD_E_NO_OBJECT || status == OSD_E_NO_PARTITION;

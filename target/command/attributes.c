@@ -22,7 +22,7 @@ enum {
 /* The most attributes that one get list may visit by asking repeatedly for all of a page or of all
  * pages: more than any object has, and quickly done. */
 #define WALK_MAX (1u << 17)
-/* What each such entry counts for, whatever it finds: one number of all pages is looked up on each page. */
+/* The count of each such entry, whatever it finds: one number of all pages is looked up on each page. */
 #define WALK_OF_PAGE  16u
 #define WALK_OF_PAGES (WALK_MAX / 8)
 

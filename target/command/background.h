@@ -29,7 +29,7 @@ struct osd_backgrounds;
 typedef enum osd_status osd_rebuild_fn(void *dispatcher, struct osd_request *request,
 				       struct osd_command_context *ctx);
 
-/* What the dispatcher does for background commands. */
+/* The functions of the dispatcher for background commands. */
 struct osd_background_ops {
 	/* The row of a service action (table.h). */
 	const struct osd_command_def *(*row)(uint16_t service_action);

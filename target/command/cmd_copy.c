@@ -61,7 +61,7 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 	return osd_command_put_draft(ctx, draft, place, source->attributes ? &from : NULL);
 }
 
-/* What readers see of the source has no blocks that can be shared. */
+/* The data that readers see of the source have no blocks that can be shared. */
 static enum osd_status copy_through(struct osd_command_context *ctx,
 				    const struct osd_copy_source *source,
 				    enum osd_copy_method method, uint64_t place)

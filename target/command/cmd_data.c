@@ -190,7 +190,8 @@ static enum osd_status read_stored(struct osd_command_context *ctx)
 	return report_short(request, got);
 }
 
-/* What a READ without functions depends on: 0 as long as the object has none, else it grows with each change. */
+/* The state that a READ without functions depends on: 0 as long as the object has none, else it grows with each
+ * change. */
 static uint64_t stack_state(const struct osd_command_context *ctx)
 {
 	return osd_object_is_stacked(ctx->object) ? osd_stack_changes(ctx->functions) + 1 : 0;

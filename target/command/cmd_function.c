@@ -101,7 +101,7 @@ static enum osd_status find_code_at_once(struct osd_command_context *ctx,
 	return OSD_OK;
 }
 
-/* What a client asks of a call that only a record can give. */
+/* Whether the client asks for something that only a record can give. */
 static bool asks_for_record(const struct osd_request *request, const struct osd_exec_params *params)
 {
 	static const enum osd_exec_param_tag tags[] = {

@@ -165,7 +165,7 @@ static enum osd_status check_no_loop(struct osd_naming *naming, struct osd_objec
 	return status == OSD_OK && below ? fail(naming, OSD_E_NAME_LOOP) : status;
 }
 
-/* What has the name gives it up for an object of the same kind. */
+/* The object that has the name gives it up for an object of the same kind. */
 static enum osd_status replace(struct osd_naming *naming, const struct osd_name_place *place,
 			       enum osd_object_type by)
 {

@@ -58,7 +58,7 @@ enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct os
  * the partition (cmd_function.c). */
 enum osd_status osd_command_in_use(struct osd_command_context *ctx, enum osd_status status);
 
-/* What a WRITE's Data-Out does: one piece, or the scatter/gather list's.  The caller frees
+/* The pieces that a WRITE changes: one, or those of the scatter/gather list.  The caller frees
  * *ret_pieces (cmd_data.c). */
 enum osd_status osd_command_load_change(struct osd_command_context *ctx,
 					struct osd_piece **ret_pieces, struct osd_change *change);

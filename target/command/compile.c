@@ -100,7 +100,7 @@ static struct osd_function_code *make_code(const struct compiling *compiling,
 	    outcome->result_length == outcome->whole_length)
 		return osd_function_code_compiled(compiling->code, outcome->result,
 						  outcome->result_length);
-	/* Calls can have it all the same: each sandbox compiles for itself. */
+	/* Calls still work: each sandbox compiles for itself. */
 	if (outcome->reason == OSD_REASON_RESULT_LIMIT)
 		return osd_function_code_compiled(compiling->code, NULL, 0);
 	return NULL;

@@ -35,8 +35,8 @@ static enum osd_log_level level_of(enum osd_status status)
 	return osd_status_is_gone(status) ? OSD_LOG_DEBUG : OSD_LOG_INFO;
 }
 
-/* An initiator that fails all the time must not fill the disk with log lines.  What it may do wrong does not
- * suppress the line of a failure of the target. */
+/* An initiator that fails all the time must not fill the disk with log lines.  Its own mistakes do not suppress the
+ * line of a failure of the target. */
 static bool may_log(enum osd_log_level level, unsigned *ret_suppressed)
 {
 	static struct osd_ration failures = OSD_RATION(LINES_PER_SECOND, SECOND_USEC);

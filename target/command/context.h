@@ -146,7 +146,7 @@ struct osd_command_context {
 	struct osd_request *request; /* ->decoded is the CDB */
 	const struct osd_command_def *def;
 	struct osd_object_id addressed; /* what the CDB's ids name */
-	/* What was found under these ids (resolve.h). */
+	/* The object under these ids (resolve.h). */
 	struct osd_object *object;     /* owned; NULL: not looked up, or no user object */
 	struct osd_object_facts facts; /* as authorised; zeroed if the command is open to all */
 	enum osd_status absent;	       /* why there is no object, if it was looked up */

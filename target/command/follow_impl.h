@@ -30,7 +30,7 @@ struct osd_due {
 	struct osd_follow_run *run; /* owned by the helper thread, or by the call under way; NULL: none */
 };
 
-/* The objects of some partitions.  Which ones nobody can foresee. */
+/* The objects of some partitions, chosen by a secret hash. */
 struct osd_follow_line {
 	struct osd_due *waiting, *waiting_last; /* in the order of their times */
 	size_t count, running;

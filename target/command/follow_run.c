@@ -16,7 +16,7 @@
 #define WALL_USEC   (UINT64_C(60) * 1000000) /* that a function runs at most */
 #define RESULT_MAX  (1u << 20)		      /* bytes of its attributes */
 
-/* What a function says; length 0: it has failed, or says nothing. */
+/* The result of a function; length 0: it has failed, or returned nothing. */
 struct said {
 	uint8_t *bytes; /* owned */
 	size_t length;

@@ -13,7 +13,7 @@
 
 #define ARGS_MAX (1u << 20) /* as those of any plain call */
 
-/* Where the hook is attached: there, one administrator decides. */
+/* The name has the place that the hook is attached to: one administrator decides there. */
 static void name_principal(const struct osd_hook_call *call, char principal[OSD_PRINCIPAL_MAX])
 {
 	const struct osd_function *function = &call->hook->function;

@@ -161,7 +161,7 @@ static enum osd_status fill_in(struct osd_command_context *ctx, struct osd_txn *
 	return status;
 }
 
-/* Which attributes a capability permits is an attribute itself, which is not read here. */
+/* The attributes that a capability permits are an attribute themselves, which is not read here. */
 static bool may_get_facts(const struct osd_request *request)
 {
 	const struct osd_grant *grant = &request->security.proof.grant;
@@ -210,7 +210,7 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 	return status;
 }
 
-/* What an earlier entry has of the same object. */
+/* Copies the attributes that an earlier entry has of the same object. */
 static void copy_attributes(const uint8_t *earlier, uint8_t *entry, struct osd_attr_writer *writer)
 {
 	size_t length = (size_t)osd_name_list_attribute_bytes(earlier);

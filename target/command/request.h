@@ -63,7 +63,7 @@ struct osd_extension {
 	struct osd_allowed allowed;
 };
 
-/* What a request may do, and the key material of its answer.  All zero before the first use of a request
+/* The permissions of a request, and the key material of its answer.  All zero before the first use of a request
  * and again when done() is called. */
 struct osd_request_security {
 	bool admitted; /* the other members are valid; not checked twice: a nonce is good for one use */

@@ -197,7 +197,8 @@ static enum osd_status end_kept(struct osd_stack_reading *read)
 	return osd_stack_answer_end(&read->answer);
 }
 
-/* What is missing may be computed by another READ just now.  That one may also have ended a moment ago: so it is looked
+/* Another READ may be computing the missing units just now.  That one may also have ended a moment ago: so it is
+ * looked
  * for again. */
 static enum osd_status begin_flight(struct osd_stack_reading *read, bool *ret_found)
 {

@@ -324,7 +324,7 @@ enum osd_status osd_stack_run_begin(struct osd_stack_run *run)
 	return begin_piece(run);
 }
 
-/* What a stage has returned, or what has passed instead. */
+/* The bytes that a stage has returned, or its input if that passes instead. */
 struct output {
 	uint8_t **owner; /* of the memory that data are in, malloc'd; NULL: they are borrowed */
 	const uint8_t *data;

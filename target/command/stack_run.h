@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* stack_run.h -- data on their way through the functions of a stack (docs/views.md), for commands that park meanwhile.
+/* stack_run.h -- passes data through the functions of a stack (docs/views.md), for commands that park meanwhile.
  *
  * Each stage is a plain call of a function (exec/exec.h), which gets the output of the stage before as arguments.  The
  * next stage is submitted when the one before has ended: a command holds one slot at a time, and no worker.  Blocks
@@ -14,7 +14,7 @@
 #include "function/stack.h"
 #include "security/security.h"
 
-/* What stands in the way, as command-specific information of OSD_E_CONTRACT. */
+/* The reason of a refusal, as command-specific information of OSD_E_CONTRACT. */
 enum osd_contract_refusal {
 	OSD_CONTRACT_MISSING = 1,   /* a function has no contract, or no such entry point */
 	OSD_CONTRACT_TOO_LARGE = 2, /* the stack is sequential, and the data longer than OSD_STAGE_DATA_MAX */

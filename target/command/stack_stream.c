@@ -105,7 +105,7 @@ static enum osd_status append(struct input *input, const uint8_t *bytes, size_t 
 	return OSD_OK;
 }
 
-/* What a call has got.  The memory of a long input is given back. */
+/* Removes the bytes that a call has got.  The memory of a long input is given back. */
 static void consume(struct input *input, size_t length)
 {
 	input->length -= length;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* stack_stream.h -- data of any length on their way through a sequential stack (docs/views.md, "Objects of any length").
+/* stack_stream.h -- data of any length that pass through a sequential stack (docs/views.md, "Objects of any length").
  *
- * A function that takes its input in parts, blocks or records, gets at most OSD_STREAM_PART bytes at once.  What lies
- * behind the last whole record waits for the next part.  Other functions get all of their input at the end, as far as
+ * A function that takes its input in parts, blocks or records, gets at most OSD_STREAM_PART bytes at once.  Bytes
+ * behind the last whole record wait for the next part.  Other functions get all of their input at the end, as far as
  * one call can take it: the first function must take parts.
  *
  * Calling order: open; then, until osd_stack_stream_ended, room, the stored bytes, begin and run->done.  The caller
@@ -20,7 +20,7 @@ typedef enum osd_status osd_stack_emit_fn(struct osd_stack_run *run, uint64_t of
 
 /* The run is open, and run->whole is set.  OSD_E_BUSY: all runs together hold too much. */
 enum osd_status osd_stack_stream_open(struct osd_stack_run *run, osd_stack_emit_fn *emit);
-/* Where the next stored bytes go: *ret_length of them, from *ret_offset on.  NULL: out of memory. */
+/* The memory for the next stored bytes: *ret_length of them, from *ret_offset on.  NULL: out of memory. */
 uint8_t *osd_stack_stream_room(struct osd_stack_run *run, uint64_t *ret_offset, size_t *ret_length);
 /* They are there.  As osd_stack_run_begin: done is called when the next ones are needed, or all have passed. */
 enum osd_status osd_stack_stream_begin(struct osd_stack_run *run);

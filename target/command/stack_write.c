@@ -16,7 +16,7 @@
 
 #define TRIES 16 /* of a WRITE, while others change the object */
 
-/* What is to be stored. */
+/* The bytes to store. */
 struct osd_stack_written {
 	struct osd_stack *stack; /* owned: that has made it */
 	uint8_t *base;		 /* owned: data are in it */

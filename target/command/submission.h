@@ -31,8 +31,8 @@ enum osd_status osd_submission_at_once(struct osd_command_context *ctx,
  * which comes after the removal. */
 enum osd_status osd_submission_outcome(const struct osd_exec_outcome *outcome);
 
-/* Who pays for what functions do to data of a client with this key (struct osd_principal).  NULL: clients without a
- * capability are not told apart, and would wait for each other. */
+/* The principal that is charged for functions on data of a client with this key (struct osd_principal). NULL:
+ * clients without a capability cannot be distinguished, and would wait for each other. */
 const char *osd_submission_payer(const char *key);
 
 #endif

@@ -170,7 +170,7 @@ const struct osd_command_def *osd_command_at(size_t index)
 	return index < OSD_ARRAY_SIZE(commands) ? &commands[index] : NULL;
 }
 
-/* Where a service action stands in the index: those of 88xxh and of 8Fxxh overlap in eight bits, not in
+/* The place of a service action in the index: those of 88xxh and of 8Fxxh overlap in eight bits, not in
  * these. */
 static uint8_t place(uint16_t service_action)
 {

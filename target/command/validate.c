@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* validate.c -- see validate.h.  What a CDB cannot say at all is refused by wire/cdb.c already. */
+/* validate.c -- see validate.h.  wire/cdb.c has already refused fields that no CDB may have. */
 #include "command/validate.h"
 
 #include "base/util.h"

@@ -206,7 +206,7 @@ enum osd_status osd_exec_owner(struct osd_exec *exec, struct osd_object_id id, b
 enum osd_status osd_exec_owner_in(struct osd_exec *exec, struct osd_txn *txn,
 				  struct osd_object_id id, struct osd_job_owner *ret_owner);
 /* Called before REMOVE PARTITION: OSD_E_JOB_IN_WAY with the first unfinished job of the
- * partition.  Plain calls are in nobody's way: they end when the partition has been removed. */
+ * partition.  Plain calls prevent no removal: they end when the partition has been removed. */
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job);
 /* Whether a call of this active function is under way: accepted, and not ended.  Object 0: of any active function of

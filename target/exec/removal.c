@@ -115,7 +115,7 @@ static enum osd_status object_removed(struct osd_exec *exec, struct osd_txn *txn
 	return status == OSD_OK ? osd_flow_forget_all(exec, txn, &record) : status;
 }
 
-/* ---- plain calls: they are in nobody's way ---- */
+/* ---- plain calls, which prevent no removal ---- */
 
 struct removed_partition {
 	struct osd_exec *exec;

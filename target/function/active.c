@@ -164,7 +164,7 @@ static enum osd_status read_version(struct osd_txn *txn, void *arg)
 	return osd_function_read(txn, function->id, function);
 }
 
-/* What cannot be read is not active until the next start. */
+/* A function that cannot be read is not active until the next start. */
 static void read_stored(struct osd_functions *functions, struct osd_function *function)
 {
 	struct osd_object_id id = function->id;
@@ -211,7 +211,7 @@ static bool match_all(struct osd_functions *functions, const struct versions *ve
 	return newest;
 }
 
-/* What is read here may be old if another thread has matched meanwhile; then it is read again. */
+/* The record read here may be old if another thread has matched meanwhile; then it is read again. */
 void osd_function_match(struct osd_functions *functions, struct osd_object_id id)
 {
 	struct versions versions;

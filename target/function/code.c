@@ -2,8 +2,8 @@
 /* code.c -- the code of functions, from the store and in memory (function.h).
  *
  * The entry of an active function keeps the code of the last call, with the version of the data that it was read
- * with.  A call that finds this version in the store neither reads nor hashes the code.  What is kept has at most
- * OSD_FUNCTION_KEPT_MAX bytes in all: the code that was called the longest ago goes first. */
+ * with.  A call that finds this version in the store neither reads nor hashes the code.  All kept code together has
+ * at most OSD_FUNCTION_KEPT_MAX bytes: the code that was called the longest ago goes first. */
 #include <stdlib.h>
 #include <string.h>
 

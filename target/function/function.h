@@ -37,7 +37,7 @@ struct osd_signers; /* function/signers.h */
 	X("native", 1, 1)                                                                          \
 	X("java", 1, 1)
 
-/* What a function may do in the zone of a call. */
+/* The access of a function to the zone of a call. */
 #define OSD_FUNCTION_ACCESSES(X)                                                                   \
 	X(0, NONE, "none")   /* its arguments alone */                                             \
 	X(1, READ, "read")   /* reads what is in the zone */                                       \

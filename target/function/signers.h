@@ -12,7 +12,7 @@
 #include "function/function.h"
 #include "wire/signer_line.h"
 
-/* What functions of an engine need; a later one is stricter. */
+/* The signature that functions of an engine need; a later one is stricter. */
 enum osd_signing_level {
 	OSD_SIGNING_UNSIGNED, /* nothing */
 	OSD_SIGNING_SIGNED,   /* a signature by a listed key */

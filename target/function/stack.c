@@ -176,7 +176,7 @@ static enum osd_status resolve(struct osd_functions *functions, struct osd_txn *
 			       struct osd_object_id id, const struct osd_stack_made *made,
 			       unsigned depth, struct osd_stack *stack);
 
-/* What is made in a view is made in its base, in no collection there. */
+/* An object that is made in a view is made in its base, in no collection there. */
 static enum osd_status resolve_base(struct osd_functions *functions, struct osd_txn *txn,
 				    uint64_t partition_id, struct osd_stack *stack)
 {

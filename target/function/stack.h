@@ -55,7 +55,7 @@ static inline bool osd_stack_is_plain(const struct osd_stack *stack, struct osd_
 {
 	return stack->count == 0 && osd_same_id(stack->source, id);
 }
-/* What the stage promises of the entry point that a READ calls, or (inverse) a WRITE. */
+/* The contract of the entry point that a READ calls, or (inverse) a WRITE. */
 struct osd_contract osd_stage_contract(const struct osd_stage *stage, bool inverse);
 /* Adds the pages, and the lengths of objects with a stack (object/stack.h): osd_functions_open calls it. */
 void osd_stack_add_pages(struct osd_functions *functions);

@@ -165,7 +165,7 @@ static bool must_mark_stale(const struct change_run *run)
 	       (!atomic_load(&run->object->version_stale) || osd_object_lacks_due(run->object));
 }
 
-/* What is committed ahead of the change. */
+/* Commits the stale mark, and writes new files, ahead of the change. */
 static enum osd_status make_ready(struct change_run *run)
 {
 	enum osd_status status = must_mark_stale(run) ? osd_object_make_stale(run->object) : OSD_OK;

@@ -2,8 +2,8 @@
 /* check_object.c -- what is wrong with one object (OBJECT STRUCTURE CHECK): its record, its files,
  * the records of its attributes, memberships in both directions, its entries in value indexes.
  *
- * Others go on meanwhile.  What belongs together is read in one transaction, and files are compared
- * with the length while nobody writes; only then a difference is damage. */
+ * Others go on meanwhile.  Records that belong together are read in one transaction, and files are compared with the
+ * length while nobody writes. Only then a difference is damage. */
 #include "object/check.h"
 
 #include <stdlib.h>

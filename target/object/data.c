@@ -414,7 +414,7 @@ enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint
 
 	if (was_open && to <= object->file.head_bytes)
 		return OSD_OK;
-	/* Where the length rules over the files one may have still to be made. */
+	/* If the length rules over the files, one of them may not exist yet. */
 	if (length > 0 && from < to && !object->length_rules && !object->untrimmed)
 		status = osd_tier_miss(&object->file, length, from, to);
 	if (!was_open && osd_tier_file_is_open(&object->file))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* due.h -- user objects whose last change a function has not followed yet (docs/hooks.md).
  *
- * A flag in the record of an object says so: it is due.  The flag is committed before the change begins, or with it.  So
+ * Such an object is due: its record has a flag.  The flag is committed before the change begins, or with it.  So
  * no change is lost by a crash, and one that never happened may be followed.  It is cleared in the transaction that
  * stores what the function says of the data, if these still have the version that it has seen.
  *

@@ -6,7 +6,7 @@
  * A mask in memory says which events have hooks: in the entry of a user object, in the partition and in the root.  The
  * record of an object has its own mask.  So a command without hooks pays a few instructions.
  *
- * Checks concern whatever changes the object.  The command layer asks them, and then says so: OSD_TXN_CHECKED,
+ * Checks concern whatever changes the object.  The command layer asks them, and then sets OSD_TXN_CHECKED or
  * OSD_DATA_CHECKED.  All others that would change an object with checks get OSD_E_CHECK: scripts, commands on members
  * or on names.  Work of the target itself (OSD_TXN_INTERNAL) is not checked. */
 #ifndef OSD_OBJECT_HOOKS_H

@@ -239,7 +239,7 @@ static enum osd_status find_next(struct osd_txn *txn, const struct osd_place *di
 	return OSD_OK;
 }
 
-/* What was found in the base of a view, as the view has it. */
+/* Converts a place in the base of a view to the place in the view. */
 static void show_in(struct osd_object_id from, struct osd_name_place *place)
 {
 	if (from.partition_id == 0)

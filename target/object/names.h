@@ -37,7 +37,7 @@ struct osd_name_mark {
 	uint64_t seen;
 };
 
-/* Where a path leads. */
+/* The place that a path leads to. */
 struct osd_name_place {
 	struct osd_object_id directory;
 	struct osd_name name; /* in the path; length 0: the path is empty, and found is the directory */
@@ -88,7 +88,7 @@ enum osd_status osd_directory_is_below(struct osd_txn *txn, struct osd_object_id
 enum osd_status osd_name_is_inside(struct osd_txn *txn, struct osd_object_id id,
 				   struct osd_object_id directory, bool *ret_inside);
 
-/* Which entries of a directory to list. */
+/* The entries of a directory to list. */
 struct osd_name_range {
 	struct osd_name after;	/* length 0: from the first on */
 	struct osd_name prefix; /* length 0: any */

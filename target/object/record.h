@@ -55,7 +55,7 @@ struct osd_record {
 };
 
 /* The counter of a version that may be out of date: the object's data has changed, or may have, since the
- * record was written.  Who reads such a record gives the object a new version. */
+ * record was written.  The reader of such a record gives the object a new version. */
 #define OSD_VERSION_STALE UINT64_MAX
 
 #define OSD_UNITS_UNKNOWN                                                                          \

@@ -355,7 +355,7 @@ static enum osd_status each_in_partition(struct osd_txn *txn, struct each *each,
 	return each_of(txn, each, &place, osd_stack_page(OSD_PARTITION));
 }
 
-/* What is above the object at hand, or (made) above one that is being made in the partition at hand. */
+/* Walks the values above the object at hand, or (made) above one that is being made in the partition at hand. */
 static enum osd_status each_above(struct osd_txn *txn, struct each *each,
 				  const struct osd_stack_made *made)
 {

@@ -27,7 +27,7 @@
 #define OSD_STACK_DEFINERS  64u	 /* + that of a stage: the principal that has set it, never set directly */
 #define OSD_STACK_VALUE_MAX 1280u /* bytes of a value */
 
-/* Where a value stands, the nearest first. */
+/* The level of a value, the nearest first. */
 enum osd_stack_level {
 	OSD_STACK_OWN,
 	OSD_STACK_COLLECTION,

@@ -81,7 +81,7 @@ struct osd_txn {
 	struct osd_data_version length_version; /* of the object then */
 	bool accessed;		     /* its access time is noted */
 	struct osd_record record;
-	/* What osd_stack_length has found last, until something is taken up to be changed. */
+	/* The last result of osd_stack_length, until the transaction takes something up to change it. */
 	struct {
 		bool there, known;
 		struct osd_object_id id;
@@ -126,7 +126,7 @@ static inline bool osd_txn_stopped(const struct osd_txn *txn)
 
 /* ---- txn.c ------------------------------------------------------------------------------------ */
 
-/* Where the members of the collection at hand are. */
+/* The place of the collection at hand whose members are listed. */
 static inline const struct osd_place *osd_txn_members(const struct osd_txn *txn)
 {
 	return txn->shown ? &txn->tree : &txn->place;

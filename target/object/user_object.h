@@ -30,7 +30,7 @@ enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_ob
 bool osd_object_is_unfinished(struct osd_object *object);
 void osd_object_put(struct osd_object *object); /* NULL is fine */
 
-/* What capabilities are compared with. */
+/* The properties that capabilities are compared with. */
 struct osd_object_facts {
 	struct osd_object_id id;
 	enum osd_object_type type;

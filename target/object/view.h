@@ -49,7 +49,7 @@ enum osd_status osd_view_tree(struct osd_txn *txn, uint64_t partition_id, bool c
 			      struct osd_place *ret_tree);
 /* False: the partition is no view.  Reads memory alone; any thread. */
 bool osd_view_may_be(struct osd_objects *objects, uint64_t partition_id);
-/* What the partition is.  Afterwards another object may be at hand, as after all that follow. */
+/* The kind of the partition.  Afterwards another object may be at hand, as after all that follow. */
 enum osd_status osd_view_of(struct osd_txn *txn, uint64_t partition_id, struct osd_view *ret_view);
 /* Makes a partition without objects a view; length 0: it is none any more, and keeps its objects.  OSD_E_PARAM_FIELD: it
  * has objects, the base or collection cannot be one, or has OSD_VIEWS_MAX views. */

@@ -59,7 +59,8 @@ static enum osd_status apply(struct osd_txn *txn, const struct osd_member_change
 		       : osd_views_drop_part(txn, collection.partition_id, collection.object_id);
 }
 
-/* What is removed from a view may have been a member of a collection there: that is noted behind the others. */
+/* An object that is removed from a view may have been a member of a collection there: that is noted behind the
+ * others. */
 enum osd_status osd_views_follow_members(struct osd_txn *txn)
 {
 	bool before = txn->for_views;

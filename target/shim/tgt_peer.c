@@ -14,7 +14,7 @@
  *
  * A NAME with line feeds can look like further lines and blocks.  So the text is read from its beginning, block by
  * block, and each NAME is skipped by comparing it with what iscsi_transportid() gives for that session: all the
- * rest of the text is tgtd's own.  Where anything differs, no address is believed.  A stock tgtd does not
+ * rest of the text is tgtd's own.  If anything differs, no address is believed.  A stock tgtd does not
  * report which CHAP user has logged in.
  *
  * Answers are kept for a second: tgtd searches its sessions for each. */

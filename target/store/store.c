@@ -71,7 +71,7 @@ static enum osd_status note_call(struct osd_kv_txn *txn, enum osd_status status)
 }
 
 /* A transaction that lost a deadlock can only be aborted.  Berkeley DB would answer every other call with
- * EINVAL, which is no conflict to a caller that goes on after the first answer. */
+ * EINVAL, which is no conflict to a caller that continues after the first answer. */
 static bool is_lost(const struct osd_kv_txn *txn)
 {
 	return txn && txn->failed == OSD_E_CONFLICT;

@@ -72,7 +72,7 @@ struct osd_control {
 	bool shedding;
 	struct osd_control_peer *freezer; /* has frozen the store; NULL: none */
 
-	/* What the connections need of the files above them; constant. */
+	/* The functions that the connections need of the files above them; constant. */
 	void (*answer_to)(struct osd_control *control, struct osd_control_peer *peer,
 			  const struct osd_control_frame *frame);
 	void (*peer_left)(struct osd_control *control, struct osd_control_peer *peer);

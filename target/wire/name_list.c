@@ -11,7 +11,7 @@
 enum { AT_VERB = 0, AT_FLAGS = 1, AT_RESERVED = 2, AT_PATH_LENGTH = 4, AT_OTHER_LENGTH = 6 };
 enum { AT_MOST = 8, AT_PREFIX_LENGTH = 12, AT_RESERVED2 = 14, AT_OBJECT = 16, AT_EXPECTED = 24 };
 
-/* What a verb has. */
+/* The fields of a verb. */
 enum { HAS_OTHER = 1, HAS_PREFIX = 2, HAS_MOST = 4, HAS_OBJECT = 8, HAS_EXPECTED = 16 };
 enum { HAS_CHECKSUM = 32, HAS_DATA = 64 };
 

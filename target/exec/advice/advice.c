@@ -12,7 +12,7 @@
 #define FACTOR_MOST  15.0
 #define PROCESSORS_LEAST 0.01
 #define FACTOR_USEC  60e6 /* after which A is 1 again */
-#define USEC_MOST    8.64e10 /* a day: longer is not told apart */
+#define USEC_MOST    8.64e10 /* a day: longer times count as this */
 
 const char *osd_advice_stage_name(enum osd_advice_stage stage)
 {

@@ -74,7 +74,7 @@ struct osd_advice_push {
 	char principal[OSD_ADVICE_NAME_MAX + 1]; /* cut if longer */
 };
 
-/* What clients of a principal still have to do of the work that was pushed back to them. */
+/* Work that was pushed back to clients of a principal and that they have not finished yet. */
 struct osd_advice_client {
 	char principal[OSD_ADVICE_PRINCIPAL_MAX + 1];
 	uint64_t until_usec; /* monotonic; 0: free */
@@ -92,7 +92,7 @@ struct osd_advice {
 	uint64_t pushes;
 };
 
-/* What a job would find now. */
+/* The state that a job would find now. */
 struct osd_advice_load {
 	const char *principal; /* of the job */
 	uint64_t now_usec;     /* monotonic */

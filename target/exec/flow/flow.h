@@ -243,7 +243,7 @@ void osd_array_yield(struct osd_exec *exec, struct osd_job *member);
 void osd_array_note(struct osd_exec *exec, struct osd_job *member);
 /* About how many members of the array start before this one. */
 size_t osd_array_ahead(const struct osd_job *member);
-/* What the head shows. */
+/* The view of the head. */
 uint8_t osd_array_state(const struct osd_array *array);
 /* Ends all members that have not started.  With any reason except OSD_REASON_CANCELLED, ends the
  * started ones, too.  The first reason stays, but a kill overrides a cancel. */

@@ -46,7 +46,8 @@ static struct osd_advice_work work_of(const struct osd_pool *pool,
 	};
 }
 
-/* What shares the processors with a job of the pool: all jobs; or those of the pool, where its CPU share is scarcer. */
+/* The jobs that share the processors with a job of the pool: all; or those of the pool, if its CPU share is scarcer.
+ * */
 static void find_sharers(const struct osd_pool *pool, unsigned *ret_running, double *ret_processors)
 {
 	const struct osd_exec *exec = pool->exec;

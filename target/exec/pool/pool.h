@@ -57,7 +57,7 @@ struct osd_pool_config {
 	char users[OSD_POOL_USERS_MAX + 1]; /* principals that may use it, by commas; "": all */
 	struct osd_job_limits standard;	    /* limits of a job that names none; cpu 0: as wall */
 	struct osd_job_limits maximum;	    /* the highest limits that a job may name */
-	/* What all its jobs together may take of the host; the last two: 0: no bound. */
+	/* The share of the host for all its jobs together; the last two: 0: no bound. */
 	uint64_t cpu_share;	/* percent of the processors; 100: no bound */
 	uint64_t bandwidth;	/* bytes per second that scripts read and write */
 	uint64_t deadline_usec; /* from the submission of a job to its end */
@@ -260,7 +260,7 @@ struct osd_pool *osd_pool_find_engine(struct osd_exec *exec, struct osd_pool *na
  * NULL: no memory. */
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record);
 /* A job of the pool waits for a stage of data that it reads or writes (docs/views.md), and takes its slot back
- * then.  Meanwhile a stage may run in its place: a stage waits for nothing, so all of them end.  Where the memory of
+ * then.  Meanwhile a stage may run in its place: a stage waits for nothing, so all of them end.  If the memory of
  * all jobs is bounded, one stage at a time runs beside the slots of a pool. */
 void osd_pool_lend(struct osd_pool *pool);
 void osd_pool_take_back(struct osd_pool *pool);

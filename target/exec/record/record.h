@@ -125,7 +125,7 @@ struct osd_job_function {
 	char signer[OSD_SIGNER_NAME_MAX + 1]; /* of the function at the call; "": it is not signed */
 };
 
-/* What the code of a job may do in its zone, within its rights. */
+/* The access of a job's code to its zone, within its rights. */
 enum osd_job_access { OSD_JOB_NO_ACCESS, OSD_JOB_READS, OSD_JOB_WRITES };
 
 /* Of a pure job: what its client said, and the last decision of the target (advice/advice.h). */

@@ -147,7 +147,7 @@ void osd_sandbox_heard(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 	if (length < 0 && errno == EAGAIN)
 		return;
 	epoll_ctl(sandboxes->watch_epoll, EPOLL_CTL_DEL, sandbox->job_fd, NULL);
-	/* One that is being killed may say READY all the same: it is nobody's. */
+	/* A sandbox that is being killed may still send READY; no job owns it. */
 	if (length > 0 && !sandbox->kill_sent &&
 	    osd_job_message_decode(bytes, (size_t)length, &type, &body, &body_length) &&
 	    sandbox->state == OSD_SANDBOX_WARMING) {

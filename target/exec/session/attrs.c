@@ -322,7 +322,7 @@ static enum osd_status check_list(const struct osd_op *op)
 	}
 }
 
-/* What is listed, with its version if it has one. */
+/* The listed object, with its version if it has one. */
 struct listed {
 	struct osd_object_id id;
 	struct osd_data_version version;

@@ -203,7 +203,7 @@ static bool may_follow(const struct osd_session *session, const struct op_row *r
 	       call->body_bytes <= OSD_AHEAD_BYTES;
 }
 
-/* What the access class of a function permits (docs/functions.md). */
+/* Checks the access class of a function (docs/functions.md). */
 static bool may_at_all(const struct osd_session *session, const struct op_row *row)
 {
 	if (row->flags & OP_OWN || session->running.denied == OSD_DENIES_NOTHING)
@@ -394,7 +394,7 @@ static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
 	return status;
 }
 
-/* What the script has learned or changed by the call.  It learns from a refusal, too. */
+/* Notes the objects that the call has read or changed. A refusal counts as read. */
 static void note_uses(struct osd_op *op, const struct op_row *row, enum osd_status status)
 {
 	struct osd_object_id made = {op->call.partition_id, op->answer.a};

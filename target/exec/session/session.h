@@ -252,7 +252,7 @@ struct osd_session {
 	uint8_t *scratch; /* OSD_BODY_MAX */
 };
 
-/* What the owner sets shares_lock to. */
+/* The initial value of shares_lock. */
 #define OSD_SESSION_SHARES_LOCK OSD_LOCK_INITIALIZER(OSD_RANK_SHARES)
 /* OSD_E_NO_MEMORY.  Keeps the fields that the owner has set, and initialises the rest. */
 enum osd_status osd_session_init(struct osd_session *session);

@@ -161,7 +161,7 @@ static void write_jobs(const struct osd_pool_figures *figures, struct osd_json *
 	osd_json_usec(json, "cpu_seconds", figures->cpu_usec);
 }
 
-/* What the pool's share of the host has done to jobs. */
+/* The effect of the pool's share of the host on jobs. */
 static void write_share(const struct view *view, struct osd_json *json)
 {
 	osd_json_open(json, "pushed_back", '{');

@@ -65,7 +65,7 @@ size_t osd_tell_limits(const struct osd_pool_config *config, char *text, size_t 
 #undef PAIR
 }
 
-/* What the pool may take of the host, and what that has done to jobs. */
+/* The pool's share of the host, and its effect on jobs. */
 static size_t put_share(const struct osd_pool *pool, char *text, size_t size)
 {
 	const struct osd_pool_config *config = &pool->config;

@@ -4,7 +4,7 @@
  * with its record (record/store.c), and clients read it (exec/tell/used_page.c).
  *
  * An object has one entry.  Its version is that of the bytes read: the caller gets it from the store
- * together with them.  What has no version, such as an attribute, is noted without one.
+ * together with them.  An attribute, for example, has no version and is noted without one.
  *
  * Bounds: OSD_USED_OBJECTS_MAX entries, OSD_USED_RANGES_MAX ranges of an object.  An object with more
  * ranges counts as read whole.  Uses beyond the entries are counted in left_out, and the list then says
