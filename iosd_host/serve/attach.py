@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iosd_host.common import paths
 from iosd_host.common.users import MANAGER_USER, group_of, uid_of
 from iosd_host.common.whole_file import write_whole
 from iosd_host.config.schema import ConfigError
@@ -35,10 +34,10 @@ from iosd_host.serve.preconditions import (
     open_control_folder,
     prepare_store,
 )
-from iosd_host.serve.process import ProcessFailed, as_user
+from iosd_host.serve.process import ProcessFailed
 from iosd_host.serve.reload import Managed, tell_manager, tell_target
 from iosd_host.serve.signers import signers_beside, signers_text, write_signers
-from iosd_host.serve.supervise import format_portal, plain_environment, with_default
+from iosd_host.serve.supervise import format_portal, with_default
 from iosd_host.serve.tgtadm import LUN, REFUSED, TgtAdm, TgtError
 from iosd_host.serve.tgtd import Tgtd, version_of
 
@@ -105,12 +104,8 @@ def running_tgtd() -> Tgtd:
 
 def administrator(uid: int | None) -> TgtAdm:
     """That tgtd's control channel."""
-    environment = plain_environment()
-    if "TGT_IPC_SOCKET" in os.environ:
-        environment["TGT_IPC_SOCKET"] = os.environ["TGT_IPC_SOCKET"]
-    command = [*as_user(uid), str(paths.find_program("tgtadm", "tgt"))]
     user = None if uid is None else (uid, group_of(uid))
-    return TgtAdm(command, environment, TGTD_CONTROL, user)
+    return TgtAdm(os.environ.get("TGT_IPC_SOCKET", TGTD_SOCKET), TGTD_CONTROL, user)
 
 
 async def settle_portals(
@@ -211,14 +206,14 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     )
     for user in config.chap_users:  # of an earlier time, perhaps with another secret
         with contextlib.suppress(TgtError):
-            await adm.run("delete", "account", "--user", user)
+            await adm.remove_account(user)
     try:
         await adm.create(
             config.name, str(config.data), options, config.initiators, config.chap, number
         )
     except TgtError as error:
         await remove(adm, number, wait_s)
-        why = "journalctl -u tgt says why" if REFUSED in str(error) else str(error)
+        why = "journalctl -u tgt says why" if error.number == REFUSED else str(error)
         raise ProcessFailed(f"tgtd does not serve the store {config.data}: {why}") from None
     try:
         publish_credential(config, places)

@@ -1,31 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CHAP names and secrets: read from private files, and sent to tgtd.
-
-tgtadm takes a secret only as an argument, which every user of the host may read while it runs. So the
-one request that has a secret in it goes to tgtd's management socket from here, as tgtadm would send it.
-"""
+"""CHAP names and secrets, read from private files."""
 
 from __future__ import annotations
 
 import os
-import socket
-import struct
-import subprocess
 import tomllib
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Accounts", "ChapAccount", "SecretError", "add_account", "read_accounts", "read_secret"]
+__all__ = ["Accounts", "ChapAccount", "SecretError", "read_accounts", "read_secret"]
 
 SECRET_LENGTHS = range(12, 257)
 FILE_MAX = 64 << 10
-TIMEOUT_S = 10.0
-# struct tgtadm_req: mode, op, lld, length of all, tid, sid, lun, and six fields that accounts leave 0;
-# struct tgtadm_rsp: error, length of all.
-_REQUEST, _ANSWER = struct.Struct("=ii64sIiQQ24x"), struct.Struct("=II")
-_MODE_ACCOUNT, _OP_NEW = 7, 0
 
 
 class SecretError(ValueError):
@@ -105,43 +92,3 @@ def _account(table: Any, path: Path) -> ChapAccount:
     if not all(isinstance(each, str) for each in table.values()):
         raise SecretError(f"{path}: 'user' and 'secret' are text")
     return checked(table["user"], table["secret"], str(path))
-
-
-def add_account(place: str, account: ChapAccount, user: tuple[int, int] | None) -> int:
-    """Tell tgtd of an account.
-
-    Args: place: its management socket.  user: uid and gid of tgtd, which it wants of who asks; None:
-        ours are the same.
-    Returns: tgtd's error number, 0: done.  Raises: OSError: it is not there, or does not answer.
-    """
-    params = f"user={account.user},password={account.secret}\0".encode()  # tgtd reads a C string
-    length = _REQUEST.size + len(params)
-    head = _REQUEST.pack(_MODE_ACCOUNT, _OP_NEW, b"iscsi", length, -1, 0, 0)
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(TIMEOUT_S)
-        _connect(sock, place, user)
-        sock.sendall(head + params)
-        answer = sock.recv(_ANSWER.size, socket.MSG_WAITALL)
-    if len(answer) < _ANSWER.size:
-        raise ConnectionResetError("tgtd did not answer")
-    error: int = _ANSWER.unpack(answer)[0]
-    return error
-
-
-def _connect(sock: socket.socket, place: str, user: tuple[int, int] | None) -> None:
-    """Connect as that user: whose the connection is, is who called connect()."""
-    if user is None:
-        sock.connect(place)
-        return
-    uid, gid = user
-    try:
-        subprocess.run(
-            ["true"],
-            user=uid,
-            group=gid,
-            extra_groups=[],
-            preexec_fn=partial(sock.connect, place),  # noqa: PLW1509 -- one system call
-            check=True,
-        )
-    except subprocess.SubprocessError:
-        raise ConnectionRefusedError("tgtd does not take our connection") from None

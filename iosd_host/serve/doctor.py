@@ -43,7 +43,6 @@ class Finding:
 def tgt() -> Finding:
     """The daemon that `osd target serve` takes unless told otherwise, and its version."""
     try:
-        paths.find_program("tgtadm", "tgt")
         tgtd = find_tgtd(os.environ.get("IOSD_TGTD"))
     except paths.MissingComponent as error:
         return Finding("tgt", "fail", "absent", str(error))

@@ -9,13 +9,14 @@ import os
 import socket
 import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from iosd_host.common import paths
+from iosd_host.common.acting import call_as
 from iosd_host.common.users import group_of
 from iosd_host.serve.parts import TargetConfig
-from iosd_host.serve.process import as_user
 from iosd_host.serve.scope import in_scope
 
 __all__ = [
@@ -161,8 +162,8 @@ def prepare_store(folder: Path, uid: int | None) -> None:
                     "target, name another folder; if it is this target's store, run "
                     f"chown -R {uid} {folder}, or say --uid {owner}"
                 )
-    test = subprocess.run([*as_user(uid), "test", "-w", folder], check=False)
-    if test.returncode != 0:
+    user, writable = (uid, group_of(uid)), partial(os.access, folder, os.W_OK, effective_ids=True)
+    if not call_as(user, writable):
         raise CannotServe(
             f"uid {uid}, which tgtd runs as, cannot reach {folder}: "
             "choose another --data, or another --uid"

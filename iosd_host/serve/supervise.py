@@ -175,11 +175,10 @@ class Supervisor:
 
     def tgtd(self) -> SupervisedProcess:
         """tgtd, ready when the portal takes connections."""
-        tgtadm = paths.find_program("tgtadm", "tgt")
         environment = plain_environment() | {"TGT_IPC_SOCKET": str(self.ipc / "s")}
         user = as_user(self.config.uid)
         ids = None if self.config.uid is None else (self.config.uid, group_of(self.config.uid))
-        adm = TgtAdm([*user, str(tgtadm)], environment, user=ids)
+        adm = TgtAdm(str(self.ipc / "s"), user=ids)
         files = min(OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         limits = ["prlimit", "--core=0", f"--nofile={files}:{files}"]
 
@@ -221,7 +220,7 @@ class Supervisor:
         try:
             await adm.create(config.name, str(config.data), options, config.initiators, config.chap)
         except TgtError as error:
-            why = "" if REFUSED in str(error) else f": {error}"  # tgtd's own last words follow
+            why = "" if error.number == REFUSED else f": {error}"  # tgtd's own last words follow
             raise ProcessFailed(f"tgtd does not open the store {config.data}{why}") from None
         self._publish_credential()
         await wait_for_connection(host, self.port)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Requests to tgtd through tgtadm: one target, one logical unit, an address list.
+"""Requests to tgtd, as tgtadm sends them to its management socket: one target, one logical unit, an
+address list, accounts.
+
+From here and not by tgtadm: a process for each would cost more than all tgtd does, and tgtadm takes a
+secret only as an argument, which every user of the host may read while it runs.
 
 Not here: starting and watching the daemon (supervise.py).
 """
@@ -8,9 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
+import struct
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from iosd_host.serve.chap import Accounts, ChapAccount, add_account
+from iosd_host.common.acting import call_as
+from iosd_host.serve.chap import Accounts, ChapAccount
 
 __all__ = ["CONTROL", "LUN", "NEGOTIATION", "TgtAdm", "TgtError"]
 
@@ -18,6 +26,7 @@ CONTROL = 1  # tgtd's control number; its socket is private, so any does
 LUN = 1
 IPC_SOCKET = "/var/run/tgtd/socket"
 TARGET_ID = 1
+CONNECT_S = 10.0
 LARGEST_SEGMENT = (
     16776192  # the largest multiple of 512 that fits the 24-bit length of a data segment
 )
@@ -32,62 +41,121 @@ NEGOTIATION: Mapping[str, str] = {
     "MaxQueueCmd": "128",
 }
 
-
-NO_TARGET = "can't find the target"  # of tgtadm
-REFUSED = "tgtadm: invalid request"  # all it says of a store that the module does not open
+# struct tgtadm_req: mode, op, lld, length of all, tid, sid, lun, cid, host, device type, direction of an
+# account, pack, force; struct tgtadm_rsp: error, length of all.
+REQUEST, ANSWER = struct.Struct("=ii64sIiQQIIIIII"), struct.Struct("=II")
+OPERATIONS = ("new", "delete", "show", "bind", "unbind", "update")
+MODES = ("system", "target", "logicalunit", "portal", "lld", "session", "conn", "account")
+DEVICE_OSD = 0x11
+OUTGOING = 1
+ERRORS = (  # of tgtd by number, in the words of tgtadm
+    "success",
+    "unknown error",
+    "out of memory",
+    "can't find the driver",
+    "can't find the target",
+    "can't find the logical unit",
+    "can't find the session",
+    "can't find the connection",
+    "can't find the binding",
+    "this target already exists",
+    "this logical unit number already exists",
+    "this binding already exists",
+    "this access control rule already exists",
+    "this access control rule does not exist",
+    "this account already exists",
+    "can't find the account",
+    "too many accounts",
+    "invalid request",
+    "this target already has an outgoing account",
+    "this target is still active",
+    "this logical unit is still active",
+    "this driver is busy",
+    "this operation isn't supported",
+    "unknown parameter",
+    "this device has Prevent Removal set",
+)
+NO_ANSWER, NO_TARGET, REFUSED = -1, 4, 17  # the last: all it says of a store that does not open
 
 
 class TgtError(Exception):
-    """tgtadm refused; the text is its own."""
+    """tgtd refused, or is not there.
+
+    Attributes:
+        number: of tgtd's error.
+    """
+
+    def __init__(self, text: str, number: int = NO_ANSWER) -> None:
+        super().__init__(text)
+        self.number = number
 
 
 class TgtAdm:
-    """One tgtd's control channel.
+    """One tgtd's management socket.
 
     Args:
-        command: argv of tgtadm, with what makes it run as tgtd's own uid and gid, which it demands.
-        environment: holds TGT_IPC_SOCKET of that tgtd.
+        ipc_socket: its TGT_IPC_SOCKET.
         control: its control number.
-        user: tgtd's uid and gid; None: ours.
+        user: tgtd's uid and gid, which it wants of who asks; None: ours are the same.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
+        ipc_socket: str = IPC_SOCKET,
         control: int = CONTROL,
         user: tuple[int, int] | None = None,
     ) -> None:
-        self.command = [*command, "-C", str(control), "--lld", "iscsi"]
-        self.environment = dict(environment)
-        self.socket = f"{self.environment.get('TGT_IPC_SOCKET', IPC_SOCKET)}.{control}"
+        self.place = f"{ipc_socket}.{control}"
         self.user = user
 
-    async def run(self, operation: str, mode: str, *arguments: str) -> str:
-        """Run one operation and return what it printed.
+    async def ask(
+        self,
+        operation: str,
+        mode: str,
+        parameters: str = "",
+        *,
+        tid: int = -1,
+        lun: int = 0,
+        device: int = 0,
+        direction: int = 0,
+        force: bool = False,
+    ) -> str:
+        """Have one operation done and return what tgtd tells.
 
         Raises:
             TgtError: tgtd refused or is not there.
         """
-        process = await asyncio.create_subprocess_exec(
-            *self.command,
-            *("--op", operation, "--mode", mode),
-            *arguments,
-            env=self.environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        text = parameters.encode() + b"\0" if parameters else b""  # tgtd reads a C string
+        request = REQUEST.pack(
+            *(MODES.index(mode), OPERATIONS.index(operation), b"iscsi", REQUEST.size + len(text)),
+            *(tid, 0, lun, 0, 0, device, direction, 0, force),
         )
-        out, err = await process.communicate()
-        if process.returncode:
-            text = err.decode(errors="replace").strip() or f"exit {process.returncode}"
-            raise TgtError(f"tgtadm --op {operation} --mode {mode}: {text}")
-        return out.decode(errors="replace")
+        try:
+            error, told = await self._exchange(request + text)
+            why = ERRORS[error] if error < len(ERRORS) else f"error {error}"
+        except (OSError, EOFError) as failure:
+            error, why = NO_ANSWER, "no answer" if isinstance(failure, EOFError) else str(failure)
+        if error:
+            raise TgtError(f"request '{operation} {mode}' to tgtd: {why}", error)
+        return told.rstrip(b"\0").decode(errors="replace")
+
+    async def _exchange(self, request: bytes) -> tuple[int, bytes]:
+        """tgtd takes one request from each connection.  Whose that is, is who called connect()."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(CONNECT_S)
+            call_as(self.user, partial(sock.connect, self.place))
+            reader, writer = await asyncio.open_unix_connection(sock=sock)
+            try:
+                writer.write(request)
+                error, length = ANSWER.unpack(await reader.readexactly(ANSWER.size))
+                return error, await reader.readexactly(max(0, length - ANSWER.size))
+            finally:
+                writer.close()
 
     async def alive(self) -> bool:
         """Tell whether tgtd answers at all."""
         try:
-            await self.run("show", "portal")
+            await self.portals()
         except TgtError:
             return False
         return True
@@ -95,17 +163,17 @@ class TgtAdm:
     async def portals(self) -> list[tuple[str, int]]:
         """Return host and port of each portal that tgtd really listens on."""
         found = re.findall(
-            r"^Portal: (.*):(\d+),\d+$", await self.run("show", "portal"), re.MULTILINE
+            r"^Portal: (.*):(\d+),\d+$", await self.ask("show", "portal"), re.MULTILINE
         )
         return [(host.strip("[]"), int(port)) for host, port in found]
 
     async def open_portal(self, portal: str) -> None:
         """Listen on one more.  Raises: TgtError: the address is taken, or not this host's."""
-        await self.run("new", "portal", "--param", f"portal={portal}")
+        await self.ask("new", "portal", f"portalOps portal={portal},")
 
     async def close_portal(self, portal: str) -> None:
         """Listen there no more; connections stay."""
-        await self.run("delete", "portal", "--param", f"portal={portal}")
+        await self.ask("delete", "portal", f"portalOps portal={portal},")
 
     async def targets(self) -> dict[str, int]:
         """Return name and number of each target that there is.
@@ -118,12 +186,12 @@ class TgtAdm:
         Raises:
             TgtError: a number is there twice.
         """
-        text = await self.run("show", "target")
+        text = await self.ask("show", "target")
         found: dict[int, str] = {}
         for number, name in re.findall(r"^Target (\d+): (.*)$", text, re.MULTILINE):
             if int(number) in found:
                 raise TgtError(
-                    f"tgtadm lists target {number} twice: an initiator has logged in with a name or "
+                    f"tgtd lists target {number} twice: an initiator has logged in with a name or "
                     "an alias that looks like a target. End its session (tgtadm --mode conn --op show "
                     "and --op delete), and narrow down who may log in."
                 )
@@ -132,9 +200,9 @@ class TgtAdm:
 
     async def _exists(self, number: int) -> bool:
         try:
-            await self.run("show", "target", "--tid", str(number))
+            await self.ask("show", "target", tid=number)
         except TgtError as error:
-            if NO_TARGET not in str(error):
+            if error.number != NO_TARGET:
                 raise
             return False
         return True
@@ -149,33 +217,34 @@ class TgtAdm:
         number: int = TARGET_ID,
     ) -> None:
         """Make the target and its logical unit; initiators may log in once this returns."""
-        tid = ("--tid", str(number))
-        await self.run("new", "target", *tid, "-T", name)
+        await self.ask("new", "target", f"targetname={name}", tid=number)
         for key, value in NEGOTIATION.items():
-            await self.run("update", "target", *tid, "-n", key, "-v", value)
+            await self.ask("update", "target", f"{key}={value}", tid=number)
         if accounts is not None:
             for account in accounts.incoming:
                 await self.add_account(account)
-                await self.run("bind", "account", *tid, "--user", account.user)
-            if accounts.outgoing is not None:
-                await self.add_account(accounts.outgoing)
-                await self.run(
-                    "bind", "account", *tid, "--user", accounts.outgoing.user, "--outgoing"
+                await self.ask("bind", "account", f"user={account.user}", tid=number)
+            if own := accounts.outgoing:
+                await self.add_account(own)
+                await self.ask(
+                    "bind", "account", f"user={own.user}", tid=number, direction=OUTGOING
                 )
-        unit = ("--lun", str(LUN), "--device-type", "osd", "--bstype", "iosd")
-        await self.run("new", "logicalunit", *tid, *unit, "-b", path, "--bsopts", options)
+        unit = f"path={path},bstype=iosd,bsopts={options}"
+        await self.ask("new", "logicalunit", unit, tid=number, lun=LUN, device=DEVICE_OSD)
         # Addresses only: tgtd ORs addresses and initiator names, and a client chooses its own name.
         for address in initiators:
-            await self.run("bind", "target", *tid, "-I", address)
+            await self.ask("bind", "target", f"initiator-address={address}", tid=number)
 
     async def add_account(self, account: ChapAccount) -> None:
         """Make a CHAP account; its secret shows nowhere.  Raises: TgtError."""
         try:
-            error = add_account(self.socket, account, self.user)
-        except OSError as failure:
-            raise TgtError(f"account '{account.user}': {failure}") from None
-        if error:
-            raise TgtError(f"account '{account.user}': tgtd's error {error}")
+            await self.ask("new", "account", f"user={account.user},password={account.secret}")
+        except TgtError as error:
+            raise TgtError(f"account '{account.user}': {error}", error.number) from None
+
+    async def remove_account(self, user: str) -> None:
+        """Raises: TgtError: there is none."""
+        await self.ask("delete", "account", f"user={user}")
 
     async def remove(self, number: int) -> None:
         """Close a target's sessions and store, if it is there.
@@ -184,9 +253,9 @@ class TgtAdm:
             TgtError: commands are still running; ask again.
         """
         try:
-            await self.run("delete", "target", "--tid", str(number), "--force")
+            await self.ask("delete", "target", tid=number, force=True)
         except TgtError as error:
-            if NO_TARGET not in str(error):
+            if error.number != NO_TARGET:
                 raise
 
     async def shut_down(self) -> None:
@@ -196,4 +265,4 @@ class TgtAdm:
             TgtError: commands are still running; ask again.
         """
         await self.remove(TARGET_ID)
-        await self.run("delete", "system")
+        await self.ask("delete", "system")

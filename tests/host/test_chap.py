@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 import pyosd
 from iosd_host.serve.chap import Accounts, ChapAccount, SecretError, read_accounts
-from iosd_host.serve.tgtadm import TgtAdm
 from pyosd import Chap, LoginRejected
 from tests.serving import Serving, missing
 
@@ -102,25 +100,3 @@ def test_secrets_are_in_no_log_and_no_command_line(served: Serving) -> None:
         shown += [Path(f"/proc/{pid}/{each}").read_text() for each in ("cmdline", "environ")]
     for secret in ("correct horse", "a second secret", "the other secret"):
         assert not any(secret in text for text in shown)
-
-
-def test_no_secret_is_an_argument_of_tgtadm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line for an account has only its user; the secret goes through the socket."""
-    ran: list[tuple[str, ...]] = []
-    told: list[ChapAccount] = []
-
-    async def run(self: TgtAdm, *words: str) -> str:
-        ran.append(words)
-        return ""
-
-    monkeypatch.setattr(TgtAdm, "run", run)
-    monkeypatch.setattr(
-        "iosd_host.serve.tgtadm.add_account", lambda place, account, user: told.append(account)
-    )
-    accounts = Accounts(
-        (ChapAccount("ada", "correct horse"),), ChapAccount("disk", "the other secret")
-    )
-    asyncio.run(TgtAdm([], {}).create("iqn.x", "/store", "", ["127.0.0.1"], accounts))
-    assert [each.user for each in told] == ["ada", "disk"]
-    words = " ".join(word for each in ran for word in each)
-    assert "correct horse" not in words and "--outgoing" in words

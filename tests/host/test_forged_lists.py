@@ -8,7 +8,6 @@ import asyncio
 
 import pytest
 
-from iosd_host.common import paths
 from iosd_host.serve.tgtadm import TgtAdm, TgtError
 from iosd_host.serve.tgtd import find_tgtd
 from tests.serving import missing
@@ -18,8 +17,7 @@ pytestmark = pytest.mark.tgtd
 
 
 def targets(daemon: Daemon) -> dict[str, int]:
-    tgtadm = str(paths.find_program("tgtadm", "tgt"))
-    return asyncio.run(TgtAdm([tgtadm], daemon.environment).targets())
+    return asyncio.run(TgtAdm(daemon.environment["TGT_IPC_SOCKET"]).targets())
 
 
 def test_targets_that_an_initiator_made_up() -> None:
