@@ -34,7 +34,6 @@ SCHEMA = "iosd.secmgr/1"
 BODY_MOST = 65536
 CONNECTIONS_MOST = 512
 OF_ONE_MOST = 128  # address
-HANDSHAKE_S = 5.0
 FIRST_REQUEST_S = 10.0
 BODY_S = 10.0
 IDLE_S = 75.0
@@ -105,10 +104,7 @@ class Web:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: self._crowd.wrap(serve()),
-                *(host, port),
-                ssl=context,
-                ssl_handshake_timeout=HANDSHAKE_S,
+                lambda: self._crowd.wrap(serve(), context), *(host, port)
             )
         except OSError as error:
             await self._runner.cleanup()

@@ -3,12 +3,14 @@
 
 A connection that waits for its peer is idle.  When one address, or all together, have too many, the one
 that is idle for longest is closed to make room: a program that opens thousands keeps nobody out.  A
-connection that is idle for too long is closed, too.
+connection that is idle for too long is closed, too.  With TLS a connection counts from its first byte
+on: asyncio would not show it before the end of the handshake, which its peer need not end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,16 +22,24 @@ SWEEP_S = 5.0
 
 
 class Guest(asyncio.Protocol):
-    """One connection, in front of the protocol that serves it."""
+    """One connection, in front of the protocol that serves it.
 
-    def __init__(self, crowd: Crowd, inner: Any) -> None:
+    transport: as it was accepted; secure: within it, after the handshake of TLS.
+    """
+
+    def __init__(self, crowd: Crowd, inner: Any, context: ssl.SSLContext | None) -> None:
         self.crowd = crowd
         self.inner = inner
+        self.context = context
         self.transport: asyncio.Transport | None = None
+        self.secure: asyncio.Transport | None = None
         self.address = ""
         self.at_work = 0  # requests that are answered now
         self.asked = False
         self.idle_since = time.monotonic()
+        self.served = False  # the inner protocol has the connection
+        self.early = list[bytes]()  # arrived with the end of the handshake
+        self.handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is closed at once where there is no room."""
@@ -39,33 +49,66 @@ class Guest(asyncio.Protocol):
         self.address = str(peer[0]) if peer else ""
         if not self.crowd.enter(self):
             transport.abort()
-            self.inner = None
+        elif self.context is None:
+            self._serve(transport)
+        else:
+            transport.pause_reading()
+            self.handshake = asyncio.create_task(self._shake_hands(transport, self.context))
+
+    async def _shake_hands(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        if transport.is_closing():
             return
+        try:
+            secure = await asyncio.get_running_loop().start_tls(
+                transport,
+                self,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=self.crowd.first_s,
+            )
+        except OSError:  # of TLS, too; this protocol then hears nothing of the end
+            self.close()
+            return
+        if transport.is_closing():
+            self.close()
+            return
+        assert isinstance(secure, asyncio.Transport)
+        self.secure = secure
+        self.crowd.of_transport[id(secure)] = self
+        self._serve(secure)
+
+    def _serve(self, transport: asyncio.Transport) -> None:
+        self.served = True
         self.inner.connection_made(transport)
+        for each in self.early:
+            self.inner.data_received(each)
+        self.early.clear()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone."""
         self.crowd.leave(self)
-        if self.inner is not None:
+        if self.served:
             self.inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """For the server."""
-        if self.inner is not None:
+        if self.served:
             self.inner.data_received(data)
+        else:
+            self.early.append(data)
 
     def eof_received(self) -> bool | None:
         """For the server."""
-        return None if self.inner is None else self.inner.eof_received()
+        return self.inner.eof_received() if self.served else None
 
     def pause_writing(self) -> None:
         """For the server."""
-        if self.inner is not None:
+        if self.served:
             self.inner.pause_writing()
 
     def resume_writing(self) -> None:
         """For the server."""
-        if self.inner is not None:
+        if self.served:
             self.inner.resume_writing()
 
     def close(self) -> None:
@@ -99,9 +142,12 @@ class Crowd:
         self.of_transport: dict[int, Guest] = {}
         self.sweeper: asyncio.TimerHandle | None = None
 
-    def wrap(self, inner: Any) -> Guest:
-        """The protocol of a connection that is being made."""
-        return Guest(self, inner)
+    def wrap(self, inner: Any, context: ssl.SSLContext | None = None) -> Guest:
+        """The protocol of a connection that is being made.
+
+        context: of TLS; the handshake may take first_s.  The server that accepts it knows no TLS.
+        """
+        return Guest(self, inner, context)
 
     def enter(self, guest: Guest) -> bool:
         """Whether there is room, made if need be."""
@@ -121,6 +167,7 @@ class Crowd:
         """It counts no more."""
         self.guests.pop(id(guest), None)
         self.of_transport.pop(id(guest.transport), None)
+        self.of_transport.pop(id(guest.secure), None)
 
     @staticmethod
     def _make_room(guests: list[Guest]) -> bool:
@@ -160,7 +207,10 @@ class Crowd:
             guest.idle_since = self.clock()
 
     def stop(self) -> None:
-        """No more sweeps."""
+        """No more sweeps, and no more handshakes."""
         if self.sweeper is not None:
             self.sweeper.cancel()
             self.sweeper = None
+        for guest in [*self.guests.values()]:
+            if not guest.served:
+                guest.close()

@@ -368,6 +368,30 @@ def test_one_address_has_a_share_of_the_connections(
         served.stop()
 
 
+def test_connections_count_before_the_handshake(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "OF_ONE_MOST", 2)
+    monkeypatch.setattr(web, "FIRST_REQUEST_S", 3600.0)
+    served = Served(world)
+    context = ssl.create_default_context(cafile=served.ca)
+    host, port = served.url.removeprefix("https://").split(":")
+    try:
+        with contextlib.ExitStack() as stack:
+            silent, other, last = (
+                stack.enter_context(socket.create_connection((host, int(port)), 20))
+                for _ in range(3)
+            )
+            with contextlib.suppress(ConnectionError):
+                assert silent.recv(4096) == b""
+            for plain in (other, last):
+                secure = stack.enter_context(context.wrap_socket(plain, server_hostname=host))
+                secure.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
+    finally:
+        served.stop()
+
+
 def test_a_bucket_refills() -> None:
     now = [0.0]
     buckets = Buckets(rate=2, burst=3, clock=lambda: now[0])

@@ -441,10 +441,8 @@ async def serve(options: ServerOptions, ready: Callable[[str], None], stop: asyn
         listener: asyncio.Server | None = None
         try:
             listener = await asyncio.get_running_loop().create_server(
-                lambda: server.crowd.wrap(answering()),
+                lambda: server.crowd.wrap(answering(), options.context),
                 *(options.host, options.port),
-                ssl=options.context,
-                ssl_handshake_timeout=FIRST_S if options.context else None,
             )
             host, port = listener.sockets[0].getsockname()[:2]
             scheme = "https" if options.context else "http"
