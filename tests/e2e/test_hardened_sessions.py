@@ -36,7 +36,9 @@ from tests.e2e.trial import (
 from tests.tgtd import (
     ABORT_TASK,
     DATA_IN,
+    HEAD_OF_QUEUE,
     IMMEDIATE,
+    LOGICAL_UNIT_RESET,
     LOGIN,
     NO_TAG,
     ORDERED,
@@ -139,6 +141,36 @@ def test_order_behind_a_slow_reader(trial: Trial) -> None:
         taken_by.answer()
 
     trial.bears(attack)
+
+
+@pytest.mark.parametrize("attribute", [ORDERED, HEAD_OF_QUEUE])
+def test_order_of_another_initiator(trial: Trial, attribute: int) -> None:
+    """A command that takes long, and demands that nobody passes it, holds up its own session alone."""
+    daemon = trial.daemon()
+    daemon.gate.touch()
+    session = trial.session(daemon).ready()
+    session.osd(FORMAT, tag=100, attribute=attribute)
+    session.scsi(TEST_UNIT_READY, tag=101)
+    taken(session)
+    trial.judge(not daemon.serves(10.0 if trial.hardened else 1.5))
+    if trial.hardened:
+        daemon.gate.unlink()
+        assert [session.answer()[0][19] for _ in range(2)] == [100, 101]
+
+
+def test_reset_by_another_initiator(trial: Trial) -> None:
+    """LOGICAL UNIT RESET ends no command of others, who hear nothing of it."""
+    daemon = trial.daemon()
+    session = held(trial, daemon)
+    other = trial.session(daemon).ready()
+    other.manage(LOGICAL_UNIT_RESET, NO_TAG, 101)
+    header, _ = other.answer()
+    assert (header[0] & 0x3F, header[2], header[19]) == (TMF_RESPONSE, 0, 101)
+    daemon.gate.unlink()
+    statuses = [session.answer()[0][3]]
+    session.scsi(TEST_UNIT_READY, tag=102)
+    statuses.append(session.answer()[0][3])
+    trial.judge(statuses != [GOOD, GOOD])
 
 
 def test_flood_of_pings(trial: Trial) -> None:
