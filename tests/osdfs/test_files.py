@@ -135,6 +135,29 @@ def test_a_directory_that_another_client_moves(
     assert (top / "e/f").read_bytes() == b"old"
 
 
+def test_directories_that_another_client_turns_around(
+    mounted: Callable[..., Path], target: Target, zone: ObjectRef
+) -> None:
+    """The inner one is the outer one now.  A program that has it open gets errors, others find both."""
+    target.fs.mkdir(f"/{zone}/outer/inner", parents=True)
+    for name in ("outer/f", "outer/inner/g"):
+        target.fs.write_bytes(f"/{zone}/{name}", b"")
+    top = mounted("--cache", "0")
+    inner = os.open(top / "outer/inner", os.O_RDONLY)
+    try:
+        target.fs.rename(f"/{zone}/outer/inner", f"/{zone}/inner")
+        target.fs.rename(f"/{zone}/outer", f"/{zone}/inner/outer")
+        assert sorted(os.listdir(inner)) == ["g", "outer"]
+        with refused(errno.ELOOP):
+            os.stat("outer", dir_fd=inner)
+        with refused(errno.ESTALE):
+            os.rename("g", top / "g", src_dir_fd=inner)
+    finally:
+        os.close(inner)
+    (top / "inner/outer/f").rename(top / "inner/f")
+    assert listed(top / "inner") == ["f", "g", "outer"]
+
+
 def test_hard_links(top: Path) -> None:
     (top / "d").mkdir()
     (top / "a").write_bytes(b"1")

@@ -17,7 +17,7 @@ import pytest
 from pyosd import _core
 from pyosd.fronts.osdfs import kernel
 from pyosd.fronts.osdfs.file_page import Facts
-from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat
+from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat, WithErrno
 from pyosd.fronts.osdfs.mounted import Mounted
 from pyosd.fronts.osdfs.nodes import AllNames, Node, NodeTable, UnstoredFile
 from pyosd.fronts.osdfs.run import close_all
@@ -344,3 +344,24 @@ def test_a_file_that_cannot_be_closed_keeps_no_other_from_it(fuse: Kernel) -> No
     mounted = Refusing(fuse.nodes)
     asyncio.run(close_all(mounted))
     assert [node.opens for node in mounted.closed] == [1, 1]
+
+
+def test_no_directory_is_below_itself() -> None:
+    """Others have moved directories, or the target is wrong: the way to each has an end."""
+    facts = Facts(Stat(0o40755))
+    nodes = NodeTable(ref(65536, 65536), facts)
+
+    def found(parent: Node, name: bytes, obj: int) -> Node:
+        place = ref(65536, obj)
+        return nodes.found(parent, name, place, is_directory=True, facts=facts, since=0)
+
+    outer = found(nodes.root, b"outer", 65537)
+    inner = found(outer, b"inner", 65538)
+    for obj in (65536, 65537, 65538):
+        with pytest.raises(WithErrno) as caught:
+            found(inner, b"loop", obj)
+        assert caught.value.number == errno.ELOOP
+    assert nodes.anchor(inner) == (ref(65536, 65536), [b"outer", b"inner"])
+    assert found(nodes.root, b"inner", 65538) is inner
+    assert found(inner, b"outer", 65537) is outer
+    assert nodes.anchor(outer) == (ref(65536, 65536), [b"inner", b"outer"])

@@ -104,6 +104,8 @@ class DirectoryOperations:
             return _UNKNOWN
         if node and node.writer and not node.writer.clean:
             return _UNKNOWN
+        if node and node.is_directory and self._nodes.is_within(parent, node):
+            return _UNKNOWN  # a lookup refuses it
         facts = file_page.facts_of(
             entry.attributes,
             self._mounted.defaults,

@@ -226,8 +226,21 @@ class NodeTable:
         self.place(node, parent, name)
         return node
 
+    @staticmethod
+    def is_within(directory: Node, other: Node) -> bool:
+        """Whether a directory is another one, or below it, as far as is known here."""
+        while directory is not other and directory.above:
+            directory = directory.above[0]
+        return directory is other
+
     def place(self, node: Node, parent: Node, name: bytes) -> None:
-        """The node has this name now; a directory no other one."""
+        """The node has this name now; a directory no other one.
+
+        Raises: WithErrno: the directory would be below itself, so the way to its parent is old, or the
+            target wrong.  The kernel says the same of what it knows.
+        """
+        if node.is_directory and self.is_within(parent, node):
+            raise WithErrno(errno.ELOOP)
         key = (parent.id, name)
         if self._by_place.get(key) is not node:
             self.leave(parent, name)
