@@ -121,9 +121,12 @@ def list_names(
     lists = AttributeLists(each, (), _NO_LIST) if each else NO_ATTRIBUTES
     reply = yield from call(requests.names(directory, params, _LIST_ROOM, attributes=lists))
     try:
-        return decode_names(reply.data, directory.partition_id, padded=reply.padded)
+        found = decode_names(reply.data, directory.partition_id, padded=reply.padded)
     except ValueError as error:
         raise ProtocolError(str(error)) from None
+    if found.more and found.entries[-1].name <= params.other:
+        raise ProtocolError("the target's list of names does not go on")
+    return found
 
 
 def create_name(

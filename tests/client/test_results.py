@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from pyosd.cli.jobs.result import as_lists
 from pyosd.osd._results import decode, encode
 
 WHEN = datetime.datetime(2026, 11, 23, 12, 30, tzinfo=datetime.UTC)
@@ -121,3 +122,18 @@ def test_arrays_where_there_is_no_numpy(
 )
 def test_what_only_looks_like_an_array_is_left_alone(data: bytes) -> None:
     assert decode(data) == json.loads(data)
+
+
+class Numbers:
+    """What is known here of an array of numpy."""
+
+    def __init__(self, *numbers: complex) -> None:
+        self.numbers, self.size = [*numbers], len(numbers)
+
+    def tolist(self) -> list[complex]:
+        assert self.numbers, "numpy would make as many lists as the other dimensions say: 2**31"
+        return self.numbers
+
+
+def test_arrays_that_are_printed() -> None:
+    assert as_lists({"a": [Numbers(1, 2j), Numbers()]}) == {"a": [[1, "2j"], []]}

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from pyosd.errors import ProtocolError
 from pyosd.fronts.osdfs.file_page import Defaults, Facts, facts_of, wanted_of
+from pyosd.fronts.osdfs.kernel import entry_out
 from pyosd.types import AttributeValue, ref
 
 WANTED = wanted_of(ref(65536, 65537), is_directory=False)
@@ -44,3 +47,13 @@ def test_values_that_mean_nothing(number: int) -> None:
     for length in (1, 11, 13, 17, 4000):
         found = facts(number, b"\xff" * length)
         assert (found.stat.size, found.stat.modified) == (0, 0)
+
+
+@pytest.mark.parametrize("seconds", [2**63 - 1, -(2**63)])
+def test_times_of_other_clients(seconds: int) -> None:
+    """Whatever one has set, the others can list the directory."""
+    for ns in (0, 10**9 - 1, 10**9, 2**32 - 1):
+        value = struct.pack(">qI", seconds, ns) + bytes(12)
+        stat = facts(MODIFIED, value).stat
+        assert stat.modified == (seconds * 10**9 + ns if ns < 10**9 else 0)
+        assert entry_out(2, 65537, stat, 0.0, 0.0)

@@ -76,14 +76,19 @@ def print_result(value: Any, raw: bool) -> None:
 
 
 def as_lists(value: Any) -> Any:
-    """A result with its arrays as nested lists, and complex numbers as text."""
+    """A result with its arrays as nested lists, and complex numbers as text.
+
+    An array without elements is []: a script can give it any lengths in its other dimensions.
+    """
     if isinstance(value, dict):
         return {key: as_lists(each) for key, each in value.items()}
     if isinstance(value, list):
         return [as_lists(each) for each in value]
     if isinstance(value, complex):
         return str(value)
-    return as_lists(value.tolist()) if hasattr(value, "tolist") else value
+    if not hasattr(value, "tolist"):
+        return value
+    return as_lists(value.tolist()) if value.size else []
 
 
 def outcome_of(job: Job) -> JsonRow:

@@ -48,7 +48,7 @@ NOTHING = AttributeValue(PAGE, 6, b"")
 
 _OWNER = Struct(">IIII")
 _TIME = Struct(">qI")
-_MS = 10**6
+_MS, _S = 10**6, 10**9
 _MS_MOST, _SIZE_MOST = (1 << 48) - 1, (1 << 63) - 1
 
 
@@ -157,7 +157,7 @@ def _set_time(value: bytes, state: bytes, otherwise: int) -> int:
     if len(value) <= _TIME.size or value[_TIME.size :] != state:
         return otherwise
     seconds, ns = _TIME.unpack_from(value)
-    return int(seconds * 10**9 + ns)
+    return int(seconds * _S + ns) if ns < _S else otherwise  # which the kernel could not be told
 
 
 def owner_value(stat: Stat) -> AttributeValue:
