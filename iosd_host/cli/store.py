@@ -27,8 +27,9 @@ from iosd_host.store_tools.session import looking, mending
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.params import SizeParam
+from pyosd.cli.output.terminal import output_option
 
-__all__ = ["StoreVerb", "check", "dump", "repair", "store_options"]
+__all__ = ["StoreVerb", "check", "dump", "json_lines", "repair", "store_options"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -68,8 +69,17 @@ def work_option(command: Decorated) -> Decorated:
     )(command)
 
 
+def json_lines(text: str) -> Callable[[Decorated], Decorated]:
+    """The option -o.  text: the lines that json prints."""
+    return output_option("text", "json", text=f"Output format: text, or {text}.")
+
+
 class StoreVerb(HostVerb):
     """A verb about a store that no target serves."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Earlier releases had --json, which scripts may use: it is -o json."""
+        return super().parse_args(ctx, ["--output=json" if x == "--json" else x for x in args])
 
     def explain(self, error: BaseException) -> tuple[Exit, str]:
         """Refusals of the tools, and failures of the database and the disk."""
@@ -113,9 +123,7 @@ def compared(store: Store, pace: Pace) -> str:
     show_default=True,
     help="Most bytes per second to read with --checksums; 0: no limit.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON line for each problem, then a summary."
-)
+@json_lines("one JSON line for each problem, then a summary")
 @click.pass_obj
 def check(
     settings: Settings,
@@ -126,7 +134,6 @@ def check(
     work: Path | None,
     checksums: bool,
     rate: int,
-    as_json: bool,
 ) -> None:
     """Check a store that no target serves; change nothing.
 
@@ -142,6 +149,7 @@ def check(
 
     Exit 0: clean; 65: there is something to repair; 18: the store is in use.
     """
+    as_json = settings.output == "json"
     with looking(data or default_data(), ssd, work) as store:
         pace = Pace(rate) if checksums else None
         report = report_check(store, as_json, settings.verbose, pace)
@@ -159,9 +167,7 @@ def check(
     "-n", "--dry-run", is_flag=True, help="Show what would be repaired, but change nothing."
 )
 @click.option("-y", "--yes", is_flag=True, help="Repair without a first check and a question.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON line for each problem, then a summary."
-)
+@json_lines("one JSON line for each problem, then a summary")
 @click.pass_obj
 def repair(
     settings: Settings,
@@ -172,7 +178,6 @@ def repair(
     work: Path | None,
     dry_run: bool,
     yes: bool,
-    as_json: bool,
 ) -> None:
     """Repair a store that no target serves.
 
@@ -185,6 +190,7 @@ def repair(
     Exit 0: the store is clean; 65: some damage could not be repaired; 18: the store is in use.
     """
     folder = data or default_data()
+    as_json = settings.output == "json"
     if dry_run or not yes:
         with looking(folder, ssd, work) as store:
             report = report_check(store, as_json, False)
@@ -217,25 +223,22 @@ def report_repair(store: Store, as_json: bool) -> int:
 @click.argument("address", type=AddressType(), required=False)
 @store_options
 @work_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print one JSON line for each record, with bytes in hexadecimal.",
-)
+@json_lines("one JSON line for each record, with bytes in hexadecimal")
 @click.option(
     "--data-to",
     type=click.File("wb", lazy=False),
     metavar="FILE",
     help="Write the object's data to FILE instead of printing records; -: stdout.",
 )
+@click.pass_obj
 def dump(
+    settings: Settings,
+    /,
     *,
     address: StoreAddress | None,
     data: Path | None,
     ssd: Path | None,
     work: Path | None,
-    as_json: bool,
     data_to: Any,
 ) -> None:
     """Print the records of a store that no target serves.
@@ -255,7 +258,7 @@ def dump(
         found = False
         for row in dump_store(store, address):
             found = True
-            print_row(row, SCHEMA, as_json)
+            print_row(row, SCHEMA, settings.output == "json")
     if not found:
         raise Refused(EXIT_NO_INPUT, "there is no such object")
 

@@ -9,8 +9,19 @@ from pathlib import Path
 
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED
 from iosd_host.common.paths import MissingComponent
-from iosd_host.store_tools.opening.bdb import DatabaseError, StoreDatabase, text_of
-from iosd_host.store_tools.opening.folders import Refused, as_owner, open_roots, private_copy
+from iosd_host.store_tools.opening.bdb import (
+    DatabaseError,
+    StoreDatabase,
+    raise_outside,
+    text_of,
+)
+from iosd_host.store_tools.opening.folders import (
+    Refused,
+    as_owner,
+    check_usable,
+    open_roots,
+    private_copy,
+)
 from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.opening.tables import Health, prepare
 from iosd_host.store_tools.repair.superblocks import SET_ASIDE, why_not
@@ -49,6 +60,7 @@ def mending(data: Path, ssd: Path | None) -> Iterator[Store]:
         roots.database.mkdir(mode=0o700, exist_ok=True)
         for root in roots:
             root.data.mkdir(mode=0o700, exist_ok=True)
+        check_usable(roots.database)
         with opened(roots.database, data / SET_ASIDE, create=True) as (database, health):
             yield plausible(Store(roots, database, health))
 
@@ -57,11 +69,15 @@ def mending(data: Path, ssd: Path | None) -> Iterator[Store]:
 def opened(
     folder: Path, aside: Path, create: bool = False
 ) -> Iterator[tuple[StoreDatabase, Health]]:
-    """The database, repaired as far as Berkeley DB requires.  Raises: Refused: in vain."""
+    """The database, repaired as far as Berkeley DB requires.
+
+    Raises: Refused: in vain; OSError: the disk is full, a file is not ours.
+    """
     try:
         health = prepare(folder, aside)
         database = StoreDatabase(folder, create=create)
     except DatabaseError as error:
+        raise_outside(error, folder)
         text = f"the database cannot be opened: {text_of(error)}; restore the store from a backup"
         raise Refused(EXIT_FAILED, text) from None
     except MissingComponent as error:

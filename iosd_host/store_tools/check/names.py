@@ -125,9 +125,9 @@ def check_cycles(store: Store) -> Iterator[Problem]:
             parents[found.object] = (found.directory, key)
     sound = set[Place]()
     for place in parents:
-        path, at = list[Place](), place
+        path, at = dict[Place, None](), place
         while at in parents and at not in sound and at not in path:
-            path.append(at)
+            path[at] = None
             at = parents[at][0]
         if at in path:
             key = parents[at][1]

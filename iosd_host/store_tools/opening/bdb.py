@@ -11,9 +11,13 @@ locks pages, and a cursor left open would wait for the change of its own thread 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
+import signal
+import struct
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -31,8 +35,11 @@ __all__ = [
     "StoreDatabase",
     "StoreTransaction",
     "Table",
+    "apart",
     "damaged_tables",
     "forget_log",
+    "log_lags",
+    "raise_outside",
     "salvage",
     "text_of",
 ]
@@ -40,11 +47,22 @@ __all__ = [
 CACHE_MAX = 128 << 20
 CACHE_MIN = 4 << 20
 PAGE_BYTES = 8192
+POSITION = struct.Struct("=II")
+"""The first bytes of a page."""
 LOG_FILE_MAX = 64 << 20
 LOG_FILE_MIN = 4 << 20
 LOG_BUFFER_BYTES = 1 << 20
 LOG_ZEROS_KEPT = 1 << 20
 WALK_BATCH = 512
+
+FULL_BYTES = 1 << 20
+"""Less than this is none."""
+UNKNOWN_KEY = b"UNKNOWN\0"
+"""Berkeley DB's word in a dump for a key that cannot be read."""
+OUTSIDE = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOMEM, errno.EMFILE, errno.ENFILE),
+)
 
 DatabaseError = bdb.DBError
 """Berkeley DB says no: a damaged page, a log that does not fit, a full disk."""
@@ -219,6 +237,11 @@ class StoreDatabase:
         finally:
             cursor.close()
 
+    def log_end(self) -> tuple[int, int]:
+        """Number of the file and offset after the last record of the log."""
+        found = self._env.log_stat()
+        return found["cur_file"], found["cur_offset"]
+
     def count(self, table: Table) -> int:
         """About how many records; cheap."""
         if table not in self._handles:
@@ -249,6 +272,25 @@ def cache_bytes(folder: Path) -> int:
 def text_of(error: BaseException) -> str:
     """Message of Berkeley DB without the number."""
     return str(error.args[-1]) if error.args else str(error)
+
+
+def cause_outside(error: BaseException, folder: Path) -> int:
+    """The number of the system's error if the files may be whole: the disk is full, the user lacks a
+    permission, memory is short.  0: they are damaged."""
+    number, text = error.args[0] if error.args else 0, text_of(error)
+    for each in OUTSIDE:  # an environment that stopped has another number, and the cause in words
+        if number == each or os.strerror(each) in text:
+            return each
+    # A cache that cannot write its pages says EIO, whatever the cause.
+    if shutil.disk_usage(folder).free < FULL_BYTES:
+        return errno.ENOSPC
+    return 0
+
+
+def raise_outside(error: BaseException, folder: Path) -> None:
+    """Raises: OSError: the error has a cause outside the files."""
+    if number := cause_outside(error, folder):
+        raise OSError(number, os.strerror(number), str(folder)) from None
 
 
 def log_file_bytes(folder: Path) -> int:
@@ -290,48 +332,118 @@ def _program(name: str) -> Path:
     return find_program(name, "db5.3-util")
 
 
-def _run(program: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
-    """In a process of its own: its way through damaged pages cannot take us along."""
-    nowhere = subprocess.DEVNULL
-    return subprocess.run([program, *words], stdout=nowhere, stderr=subprocess.PIPE, check=False)
+def _not_killed(code: int, name: str) -> None:
+    """Raises: DatabaseError: it was killed, so it says nothing about the file."""
+    if code in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT):
+        raise bdb.DBError(errno.ENOMEM, f"{name} was killed, perhaps because memory is short")
+
+
+def apart(act: Callable[[Path], object], folder: Path) -> str:
+    """Do something to a database that may be damaged, in a process of its own: Berkeley DB can crash.
+
+    Returns what has failed; "": nothing.
+    Raises: DatabaseError, OSError: for a cause outside the files.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            act(folder)
+            code = 0
+        except (DatabaseError, OSError) as error:
+            os.write(writer, f"{cause_outside(error, folder)} {text_of(error)}"[:4000].encode())
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        number, _, text = answer.read().decode().partition(" ")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _not_killed(code, "recovery")
+    if number not in ("", "0"):
+        raise OSError(int(number), os.strerror(int(number)), str(folder))
+    return "" if code == 0 else text or "Berkeley DB crashed"
+
+
+def log_lags(folder: Path) -> str:
+    """Proof that the log, which was recovered, has lost its end; "": there is none.
+
+    A page has the position of its last change in the log.  The log reaches a disk before the page.
+    """
+    greatest = max(
+        map(greatest_position, map(folder.joinpath, table_names(folder))), default=(0, 0)
+    )
+    with StoreDatabase(folder, only=()) as database:
+        end = database.log_end()
+    if greatest <= end:
+        return ""
+    return f"it ends at {end[0]}/{end[1]}, and a table has a change at {greatest[0]}/{greatest[1]}"
+
+
+def table_names(folder: Path) -> list[str]:
+    """Of the tables that are there."""
+    return [each.value for each in Table if (folder / each.value).exists()]
+
+
+def greatest_position(path: Path) -> tuple[int, int]:
+    """The greatest position in the log, number of the file and offset, that a page of a table has."""
+    greatest = 0, 0
+    with path.open("rb") as table:
+        while piece := table.read(PAGE_BYTES << 7):
+            for at in range(0, len(piece) - 7, PAGE_BYTES):
+                greatest = max(greatest, POSITION.unpack_from(piece, at))
+    return greatest
 
 
 def damaged_tables(folder: Path) -> dict[Table, str]:
     """Findings of Berkeley DB's own verification, by table.
 
     Recovery has been done, and nobody has the folder open.
+    Raises: DatabaseError: a table cannot be verified.
     """
     # Not by bsddb3, whose verify never says that it failed; nor many files by one program, which
     # finds all after the first in order.
     there = [table for table in Table if (folder / table.value).exists()]
     found, program = {}, _program("db5.3_verify")
     for table in there:
-        done = _run(program, folder / table.value)
+        # In a process of its own: its way through damaged pages cannot take us along.
+        done = subprocess.run(
+            [program, folder / table.value],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        _not_killed(done.returncode, program.name)
         lines = done.stderr.decode("utf-8", "replace").splitlines()
         if done.returncode:
             found[table] = lines[0].partition(": ")[2] if lines else "its verification died"
     return found
 
 
-def salvage(folder: Path, table: Table, output: Path) -> Iterator[tuple[bytes, bytes]]:
+def salvage(table: Path) -> Iterator[tuple[bytes, bytes]]:
     """Records that can still be read from a damaged table.
 
-    Args: output: a file for the dump, made anew.
+    Raises: DatabaseError: somebody killed the program that reads them.
     """
-    # It complains, after it has saved all it could.
-    _run(_program("db5.3_dump"), "-r", "-f", output, folder / table.value)
-    if not output.exists():
-        return
-    with output.open("rb") as lines:
-        yield from _parse_dump(lines)
+    program, unknown = _program("db5.3_dump"), 0
+    command: list[str | Path] = [program, "-r", table]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        for key, value in _parse_dump(process.stdout):
+            if key != UNKNOWN_KEY:
+                yield key, value
+                continue
+            unknown += 1  # each value stays
+            yield key + unknown.to_bytes(4, "big"), value
+    # It complains, after it has written all it could.
+    _not_killed(process.returncode, program.name)
 
 
-def forget_log(folder: Path) -> None:
-    """Make the tables fit a new log; raises: DatabaseError: one is too damaged."""
-    with _plain_environment(folder) as environment:
-        for table in Table:
-            if (folder / table.value).exists():
-                environment.lsn_reset(table.value)
+def forget_log(folder: Path, table: Table) -> None:
+    """Make a table fit a new log; raises: DatabaseError: it is too damaged."""
+    if (folder / table.value).exists():
+        with _plain_environment(folder) as environment:
+            environment.lsn_reset(table.value)
 
 
 def _parse_dump(lines: Any) -> Iterator[tuple[bytes, bytes]]:

@@ -35,6 +35,7 @@ __all__ = [
     "Root",
     "Roots",
     "as_owner",
+    "check_usable",
     "copy_file",
     "data_of",
     "open_roots",
@@ -132,15 +133,19 @@ def refusal(error: OSError, folder: Path) -> Refused:
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return Refused(EXIT_NO_INPUT, f"{text}; --data says where the store is")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return Refused(EXIT_NOT_PERMITTED, f"{text}; run it as the store's owner or as root")
+        remedy = "run it as the store's owner or as root"
+        if os.getuid() == 0:  # which works as the owner
+            remedy = "the store's owner must be able to read and write it: chown, chmod"
+        return Refused(EXIT_NOT_PERMITTED, f"{text}; {remedy}")
     return Refused(EXIT_FAILED, text)
 
 
 def lock(path: Path) -> int:
     """Take the lock; the descriptor holds it.  Raises: Refused: another process has it."""
-    descriptor = os.open(
-        path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-    )
+    with as_owner(path):  # the target must be able to open it, too
+        descriptor = os.open(
+            path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -255,6 +260,15 @@ def sync_file_system(folder: Path) -> None:
 def database_files(folder: Path) -> list[Path]:
     """Tables and log files."""
     return sorted(each for each in folder.glob("*") if each.is_file() and not each.is_symlink())
+
+
+def check_usable(folder: Path) -> None:
+    """A file of the database that may not be opened is not damaged.  Raises: Refused."""
+    for path in database_files(folder):
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        except OSError as error:
+            raise refusal(error, folder.parent) from None
 
 
 def copy_file(source: Path, target: Path) -> None:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The log of the database: what is lost with a damaged one is told, and nothing else is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosd_host.cli import store as commands
+from iosd_host.store_tools.opening import tables
+from iosd_host.store_tools.opening.bdb import DatabaseError, apart
+from pyosd.types import PartitionId
+from tests.offline.stores import FIRST, Snapshot, Store, look
+
+MADE = 30
+
+
+def log_of(store: Store) -> Path:
+    return max((store.data / "db").glob("log.*"))
+
+
+@pytest.fixture
+def killed(store: Store) -> tuple[Store, Snapshot]:
+    """A store as kill -9 leaves it, with changes that are in the log alone; and what was answered."""
+    with store.serve() as osd:
+        for number in range(MADE):
+            osd.write(osd.create(PartitionId(FIRST)), 0, b"answered %d" % number)
+        seen = look(osd)
+        ignored = shutil.ignore_patterns("ballast")
+        shutil.copytree(store.folder, store.folder / "killed", ignore=ignored)
+    return Store(store.folder / "killed", store.two_roots, store.names), seen
+
+
+def seen_in(store: Store) -> Snapshot:
+    with store.serve() as osd:
+        return look(osd)
+
+
+def test_a_changed_byte_is_told(killed: tuple[Store, Snapshot]) -> None:
+    """Recovery takes it for the end of the log, and drops all that follows."""
+    store, seen = killed
+    log = log_of(store)
+    data = bytearray(log.read_bytes())
+    at = len(data.rstrip(b"\0")) - 3000
+    data[at] ^= 1
+    log.write_bytes(data)
+    (found,) = [each for each in store.check() if each["kind"] == "log-damaged"]
+    assert f"{log.name} cannot be read from byte" in found["detail"]
+    assert "log-damaged" in {each["kind"] for each in store.repair()}
+    assert (store.data / "set-aside" / log.name).read_bytes() == data
+    assert store.check() == []
+    assert seen_in(store).items() <= seen.items()
+
+
+def test_a_record_that_a_kill_cut_is_no_damage(killed: tuple[Store, Snapshot]) -> None:
+    store, _ = killed
+    log = log_of(store)
+    os.truncate(log, len(log.read_bytes().rstrip(b"\0")) - 5)
+    assert "log-damaged" not in store.kinds()
+
+
+@pytest.mark.parametrize("template", [False, True], indirect=True, ids=["one root", "two roots"])
+def test_a_log_that_has_lost_its_end(store: Store, before: Snapshot) -> None:
+    """The target cannot write to pages that are younger than the log."""
+    log = log_of(store)
+    os.truncate(log, len(log.read_bytes().rstrip(b"\0")) * 3 // 4)
+    assert store.kinds() == {"log-damaged"}
+    store.repair()
+    assert store.check() == []
+    with store.serve() as osd:
+        assert look(osd) == before
+        osd.create(PartitionId(FIRST))
+
+
+def test_a_damaged_table_costs_the_others_nothing(killed: tuple[Store, Snapshot]) -> None:
+    store, seen = killed
+    os.truncate(store.data / "db" / "commands.db", 1033)
+    assert store.kinds() == {"table-damaged"}
+    store.repair()
+    assert store.check() == []
+    assert seen_in(store) == seen
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["at once", "a target made it again"])
+def test_killed_while_a_table_is_left_out(store: Store, before: Snapshot, served: bool) -> None:
+    table = store.data / "db" / "memberships.db"
+    table.rename(table.with_name(table.name + tables.LEFT_OUT))
+    if served:
+        seen_in(store)
+    assert store.check() == []
+    assert store.repair() == []
+    assert seen_in(store) == before
+
+
+def test_a_full_disk_is_no_damage(
+    killed: tuple[Store, Snapshot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, seen = killed
+
+    def full(*_: Any, **__: Any) -> None:
+        raise DatabaseError(errno.ENOSPC, "No space left on device -- BDB0137 write: 0x1, 95")
+
+    untouched = store.digest()
+    with monkeypatch.context() as patched:
+        patched.setattr(tables, "StoreDatabase", full)
+        result = store.run(commands.repair, "--yes")
+    assert result.exit_code == 1
+    assert "No space left on device" in result.stderr and "backup" not in result.stderr
+    assert store.digest() == untouched
+    assert store.repair() == []
+    assert seen_in(store) == seen
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_table_of_another_user_is_no_damage(store: Store, before: Snapshot) -> None:
+    for path in (store.folder, *store.folder.rglob("*")):
+        os.chown(path, 12345, 12345)
+    for path in store.folder.parents:
+        if path.stat().st_uid == 0 and not path.stat().st_mode & 1:
+            path.chmod(path.stat().st_mode | 0o111)
+    table = store.data / "db" / "objects.db"
+    os.chown(table, 0, 0)
+    untouched = store.digest()
+    for words in (["--yes"], ["--dry-run"]):
+        result = store.run(commands.repair, *words)
+        assert result.exit_code == 77, result.output
+        assert "objects.db': Permission denied" in result.stderr and "chown" in result.stderr
+    assert store.digest() == untouched
+    os.chown(table, 12345, 12345)
+    assert store.repair() == []
+
+
+def test_a_crash_of_berkeley_db_is_a_finding(tmp_path: Path) -> None:
+    died = apart(lambda folder: os.kill(os.getpid(), signal.SIGUSR1), tmp_path)
+    assert died == "Berkeley DB crashed"
+    assert apart(lambda folder: None, tmp_path) == ""
+    with pytest.raises(DatabaseError, match="was killed"):
+        apart(lambda folder: os.kill(os.getpid(), signal.SIGKILL), tmp_path)
