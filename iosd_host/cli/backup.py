@@ -15,11 +15,18 @@ from pathlib import Path
 
 import click
 
-from iosd_host.cli.store import StoreVerb
+from iosd_host.cli.host_verb import Settings
+from iosd_host.cli.store import StoreVerb, json_lines
 from iosd_host.cli.target_config import default_data
 from iosd_host.common.exit_codes import EXIT_FAILED, EXIT_PROBLEMS
 from iosd_host.store_tools.backup.make import BackupSettings, back_up
-from iosd_host.store_tools.backup.repository import About, Damaged, Repository, problems_of
+from iosd_host.store_tools.backup.repository import (
+    About,
+    Damaged,
+    Repository,
+    mark_damaged,
+    problems_of,
+)
 from iosd_host.store_tools.backup.restore import restore as restore_store
 from iosd_host.store_tools.opening.folders import Refused
 from iosd_host.store_tools.report import shown_progress
@@ -29,7 +36,7 @@ from pyosd.cli.frame.params import DurationParam
 __all__ = ["backup", "restore"]
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON line for each backup.")
+JSON = json_lines("one JSON line for each backup")
 
 
 @contextlib.contextmanager
@@ -68,9 +75,9 @@ def text_of(about: About) -> str:
     return f"{about.name}  {moment}  {about.files} files  {size}  {new} copied  {how}"
 
 
-def show(about: About, as_json: bool) -> None:
+def show(about: About, settings: Settings) -> None:
     """Print it."""
-    click.echo(json.dumps(asdict(about)) if as_json else text_of(about))
+    click.echo(json.dumps(asdict(about)) if settings.output == "json" else text_of(about))
 
 
 @click.group(cls=Group)
@@ -106,7 +113,10 @@ def backup() -> None:
     help="Control socket of the target that serves the store.  [searched for]",
 )
 @JSON
+@click.pass_obj
 def make(
+    settings: Settings,
+    /,
     *,
     folder: Path,
     data: Path | None,
@@ -114,7 +124,6 @@ def make(
     keep: int | None,
     pause: float,
     control: Path | None,
-    as_json: bool,
 ) -> None:
     """Add a backup to FOLDER.
 
@@ -130,14 +139,14 @@ def make(
     Exit 0: the backup is complete; 1: no backup was made; 18: the target that serves the store was
     not found, or another backup is running.
     """
-    settings = BackupSettings(control, int(pause * 1000), keep)
+    how = BackupSettings(control, int(pause * 1000), keep)
     with (
         private(),
         room_in(folder, otherwise="nothing is taken"),
-        shown_progress(not as_json) as progress,
+        shown_progress(settings.output != "json") as progress,
     ):
-        made, gone = back_up(data or default_data(), ssd, Repository(folder), settings, progress)
-    show(made.about, as_json)
+        made, gone = back_up(data or default_data(), ssd, Repository(folder), how, progress)
+    show(made.about, settings)
     for name in gone:
         click.echo(f"removed {name}", err=True)
 
@@ -145,7 +154,8 @@ def make(
 @backup.command("ls", cls=StoreVerb)
 @click.argument("folder", type=FOLDER)
 @JSON
-def list_(*, folder: Path, as_json: bool) -> None:
+@click.pass_obj
+def list_(settings: Settings, /, *, folder: Path) -> None:
     """List the backups in FOLDER, oldest first.
 
     An interrupted backup is incomplete and not listed. The next backup removes it.
@@ -158,7 +168,7 @@ def list_(*, folder: Path, as_json: bool) -> None:
             bad += 1
             click.echo(f"osd: {each}", err=True)
         else:
-            show(each.about, as_json)
+            show(each.about, settings)
     if bad:
         sys.exit(EXIT_PROBLEMS)
 
@@ -168,7 +178,8 @@ def list_(*, folder: Path, as_json: bool) -> None:
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Verify every backup in FOLDER.")
 @JSON
-def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -> None:
+@click.pass_obj
+def verify(settings: Settings, /, *, folder: Path, name: str | None, everything: bool) -> None:
     """Compare the files of a backup with its manifest (SHA-256).
 
     Without NAME it reads the newest backup.
@@ -177,12 +188,13 @@ def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -
     """
     if everything and name:
         raise click.UsageError("--all and NAME exclude each other")
-    bad = 0
+    bad, as_json = 0, settings.output == "json"
     repository = Repository(folder)
     names = repository.names() if everything else [name]
     for path in map(repository.folder, names):
         with shown_progress(not as_json) as progress:
             problems = list(problems_of(path, progress))
+        mark_damaged(path, [file for file, _ in problems])
         bad += len(problems)
         if as_json:
             rows = [{"file": file, "problem": why} for file, why in problems]
@@ -207,15 +219,23 @@ def verify(*, folder: Path, name: str | None, everything: bool, as_json: bool) -
     is_flag=True,
     help="Give the store a new OSD system id.  Use it when the original store is served too.",
 )
+@click.option(
+    "--accept-damage",
+    is_flag=True,
+    help="Restore damaged data files as they are, and name each.  Use it if no backup is whole.",
+)
 @JSON
+@click.pass_obj
 def restore(
+    settings: Settings,
+    /,
     *,
     folder: Path,
     name: str | None,
     data: Path | None,
     ssd: Path | None,
     new_identity: bool,
-    as_json: bool,
+    accept_damage: bool,
 ) -> None:
     """Restore a store from the newest backup in FOLDER, or from NAME.
 
@@ -226,20 +246,28 @@ def restore(
     If you run it as root, the store belongs to the owner of the folder of --data. If that folder
     does not exist yet, it belongs to the owner of the original store.
 
-    Exit 0: the store can be served; 1: the backup is damaged; 78: a folder is not empty.
+    Exit 0: the store can be served; 1: the backup is damaged; 65: so are the named data files, with
+    --accept-damage; 78: a folder is not empty.
     """
     target = data or default_data()
     with (
         private(),
         room_in(target, ssd, otherwise="the store is not whole, and no target serves it"),
-        shown_progress(not as_json) as progress,
+        shown_progress(settings.output != "json") as progress,
     ):
         found = Repository(folder).find(name)
-        block = restore_store(found, target, ssd, new_identity, progress)
-    if as_json:
+        block, damaged = restore_store(
+            found, target, ssd, progress, new_identity=new_identity, accept_damage=accept_damage
+        )
+    if settings.output == "json":
         row = {"name": found.about.name, "data": str(target), "system_id": block.system_id.hex()}
         click.echo(json.dumps(row))
     else:
         click.echo(
             f"restored {found.about.name} to {target}, OSD system id {block.system_id.hex()}"
         )
+    for file in damaged:
+        click.echo(f"osd: '{found.path / file}' is damaged or missing", err=True)
+    if damaged:
+        click.echo("osd: 'osd target repair' fits the records to what is there", err=True)
+        sys.exit(EXIT_PROBLEMS)

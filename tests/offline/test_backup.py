@@ -50,7 +50,7 @@ def roots(store: Store, folder: Path | None = None) -> list[str]:
 
 
 def make(store: Store, backups: Path, *words: str) -> dict[str, Any]:
-    result = run(backup_commands.backup, "make", backups, *roots(store), "--json", *words)
+    result = run(backup_commands.backup, "make", backups, *roots(store), "-o", "json", *words)
     assert result.exit_code == 0, result.output
     return dict(json.loads(result.stdout))
 

@@ -285,6 +285,8 @@ class Copier:
         if old is None or not old.same(state):
             return False
         try:
+            if (self.base_folder / name).lstat().st_size != state.size:
+                return False  # it is damaged
             os.link(self.base_folder / name, self.place(name), follow_symlinks=False)
         except OSError as error:
             if error.errno in (*GONE, errno.EMLINK, errno.EXDEV, errno.EPERM):

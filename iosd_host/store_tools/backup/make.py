@@ -223,7 +223,9 @@ def new_copier(roots: Roots, folder: Path, repository: Repository, tell: StorePr
     base = None
     if before is not None:
         with contextlib.suppress(Refused):
-            base = {row.name: row.taken for row in before.rows()}, before.path
+            rows, damaged = before.rows(), repository.damaged_in(before)
+            taken = {row.name: row.taken for row in rows if row.name not in damaged}
+            base = taken, before.path
     owner = roots.main.path.stat().st_uid
     paths = {label: root.path for label, root in named_roots(roots).items()}
     return Copier(paths, folder, base, owner, tell)

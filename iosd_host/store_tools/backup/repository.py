@@ -6,10 +6,14 @@
     FOLDER/NAME/backup.json       written last: what the backup is
     FOLDER/NAME/manifest          a JSON line for each file: name, size, digest, state of the original
     FOLDER/NAME/main/..., ssd/... the files
+    FOLDER/NAME/damaged           those of them that `verify` has found damaged, a JSON string each
     FOLDER/NAME.partial           one that is being made, or was when its maker died
     FOLDER/NAME.removed           one that is being removed
 
 Only a whole backup has a name without a dot: the folder gets it when all its bytes are on disk.
+
+A file that two backups share is damaged in both.  So a new backup links to no file that `verify` has
+found damaged in any of them.
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -33,9 +38,11 @@ from iosd_host.store_tools.opening.folders import (
     sync_file_system,
 )
 
-__all__ = ["About", "Backup", "Damaged", "ManifestRow", "Repository", "problems_of"]
+__all__ = ["About", "Backup", "Damaged", "ManifestRow", "Repository", "mark_damaged", "problems_of"]
 
 MARK, LOCK, ABOUT, MANIFEST = "iosd-backups", "lock", "backup.json", "manifest"
+DAMAGED = "damaged"
+BACKUP_NAME = re.compile(r"\d{8}T\d{6}Z-\d\d")
 PARTIAL, REMOVED = ".partial", ".removed"
 SCHEMA, REPOSITORY = "iosd.backup/1", "iosd.backups/1"
 
@@ -217,7 +224,8 @@ class Repository:
         return sorted(
             each.name
             for each in self.path.iterdir()
-            if not each.suffix and each.is_dir() and (each / ABOUT).exists()
+            if each.is_dir()
+            and (BACKUP_NAME.fullmatch(each.name) or (not each.suffix and (each / ABOUT).exists()))
         )
 
     def backups(self) -> Iterator[Backup | Damaged]:
@@ -247,6 +255,16 @@ class Repository:
             with contextlib.suppress(Refused):
                 return read_backup(self.path / name)
         return None
+
+    def damaged_in(self, backup: Backup) -> set[str]:
+        """Its files that are known to be damaged, in this backup or in another that shares them."""
+        found = set()
+        for name in self.names():
+            for file in marked_damaged(self.path / name):
+                with contextlib.suppress(OSError):
+                    if (self.path / name / file).samefile(backup.path / file):
+                        found.add(file)
+        return found
 
     def publish(self, partial: Path, about: About, taken: Mapping[str, Taken]) -> Backup:
         """Make a backup whole: everything of it reaches the disk, then it gets its name."""
@@ -288,6 +306,25 @@ class Repository:
             sync_folder(self.path)
             shutil.rmtree(removed)
         return gone
+
+
+def marked_damaged(folder: Path) -> list[str]:
+    """Files of a backup that were found damaged."""
+    try:
+        found = [json.loads(line) for line in (folder / DAMAGED).read_bytes().splitlines()]
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [each for each in found if is_inside(each)]
+
+
+def mark_damaged(folder: Path, names: Iterable[str]) -> None:
+    """Note which files of a backup are damaged; who may only read the folder notes nothing."""
+    text = "".join(json.dumps(name) + "\n" for name in names)
+    with contextlib.suppress(OSError):
+        if text:
+            write_whole(folder / DAMAGED, text.encode())
+        else:
+            (folder / DAMAGED).unlink(missing_ok=True)
 
 
 def problems_of(folder: Path, tell: Any = None) -> Iterator[tuple[str, str]]:

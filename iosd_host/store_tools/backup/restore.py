@@ -27,7 +27,13 @@ from iosd_host.store_tools.format.keys import RECORD_VERSION, KeyKind, KeyName, 
 from iosd_host.store_tools.format.marked import is_marked, marked
 from iosd_host.store_tools.format.records import FormatError, MetaKind
 from iosd_host.store_tools.format.superblock import Superblock
-from iosd_host.store_tools.opening.bdb import DatabaseError, StoreDatabase, Table, text_of
+from iosd_host.store_tools.opening.bdb import (
+    DatabaseError,
+    StoreDatabase,
+    Table,
+    raise_outside,
+    text_of,
+)
 from iosd_host.store_tools.opening.folders import (
     Refused,
     as_owner,
@@ -49,10 +55,19 @@ AHEAD_MS = 10_000
 
 
 def restore(
-    backup: Backup, data: Path, ssd: Path | None, new_identity: bool, tell: StoreProgress
-) -> Superblock:
-    """Make the store in empty folders.  Returns its superblock.
+    backup: Backup,
+    data: Path,
+    ssd: Path | None,
+    tell: StoreProgress,
+    *,
+    new_identity: bool = False,
+    accept_damage: bool = False,
+) -> tuple[Superblock, list[str]]:
+    """Make the store in empty folders.
 
+    Args: accept_damage: data files that are damaged are restored as they are, those that are missing
+        are left out.
+    Returns: its superblock, and these files.
     Raises: Refused: the folders hold something, or the backup is damaged; OSError.
     """
     roots = folders_of(backup, data, ssd)
@@ -65,7 +80,7 @@ def restore(
     with contextlib.ExitStack() as stack:
         for label, folder in roots.items():
             stack.enter_context(taken(folder, blocks[label], token, uid, gid))
-        copy_files(backup, rows, roots, tell)
+        damaged = copy_files(backup, rows, roots, tell, accept_damage)
         with as_owner(data):
             begin_anew(data / "db")
         for folder in roots.values():
@@ -76,7 +91,7 @@ def restore(
         for folder in roots.values():
             with as_owner(folder):
                 (folder / TOKEN).unlink()
-    return blocks["main"]
+    return blocks["main"], damaged
 
 
 def folders_of(backup: Backup, data: Path, ssd: Path | None) -> dict[str, Path]:
@@ -200,9 +215,18 @@ def remove(path: Path) -> None:
 
 
 def copy_files(
-    backup: Backup, rows: list[ManifestRow], roots: dict[str, Path], tell: StoreProgress
-) -> None:
-    """All of the manifest, each compared with its digest on the way.  Raises: Refused; OSError."""
+    backup: Backup,
+    rows: list[ManifestRow],
+    roots: dict[str, Path],
+    tell: StoreProgress,
+    accept_damage: bool,
+) -> list[str]:
+    """All of the manifest, each compared with its digest on the way.
+
+    Returns: data files that are damaged and accepted.
+    Raises: Refused; OSError.
+    """
+    damaged = []
     for label, folder in roots.items():
         with as_owner(folder):
             for name in ("data", *(("db",) if label == "main" else ())):
@@ -216,20 +240,24 @@ def copy_files(
             raise Refused(EXIT_FAILED, f"the manifest names '{row.name}': use another backup")
         if name == REAL:
             continue
-        if copy_file(backup.path / row.name, roots[label], name, row) != row.digest:
-            text = f"'{backup.path / row.name}' is damaged: use another backup"
+        wrong = copy_file(source, roots[label], name, row)
+        if wrong and accept_damage and name.startswith("data/"):
+            damaged.append(row.name)
+        elif wrong:
+            text = f"'{backup.path / row.name}' {wrong}: use another backup"
             raise Refused(EXIT_FAILED, f"{text}; '{roots['main']}' is not served until you do")
+    return damaged
 
 
 def copy_file(source: Path, root: Path, name: str, row: ManifestRow) -> str:
-    """One file, with the time of change of its data.  Returns the digest of the copy.
+    """One file, with the time of change of its data.  Returns what is wrong with it; "": nothing.
 
     The copy is made as the store's owner: root follows no name in a folder that another user can change.
     """
     try:
         old = os.open(source, READ)
     except FileNotFoundError:
-        raise Refused(EXIT_FAILED, f"'{source}' is missing: use another backup") from None
+        return "is missing"
     try:
         with as_owner(root):
             (root / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -242,7 +270,7 @@ def copy_file(source: Path, root: Path, name: str, row: ManifestRow) -> str:
                 os.close(new)
     finally:
         os.close(old)
-    return digest
+    return "" if digest == row.digest else "is damaged"
 
 
 # ---- what must not be used again ---------------------------------------------------------------
@@ -252,13 +280,14 @@ def begin_anew(folder: Path) -> None:
     """Recover the database; see that the restored store gives out and takes nothing that the lost one
     may have given out or taken since the backup.
 
-    Raises: Refused: the database cannot be opened.
+    Raises: Refused: the database cannot be opened; OSError: the disk is full.
     """
     try:
         with StoreDatabase(folder, create=True) as database:
             count_openings(database)
             refuse_nonces(database, time.time_ns() // 1_000_000 + AHEAD_MS)
     except DatabaseError as error:
+        raise_outside(error, folder)
         text = f"the database in the backup cannot be opened: {text_of(error)}"
         raise Refused(EXIT_FAILED, f"{text}; use another backup") from None
 
@@ -275,13 +304,19 @@ def count_openings(database: StoreDatabase) -> None:
 
 
 def refuse_nonces(database: StoreDatabase, until_ms: int) -> None:
-    """Every nonce with a time until then counts as used, for every key there is."""
-    names = [KeyName.decode(key) for key, _ in database.walk(Table.KEYS)]
-    for place in {each.place for each in names}:
+    """Every nonce with a time until then counts as used, for every key there is.
+
+    Damaged records stay as they are for `repair`, but for the nonces' own.
+    """
+    places = set()
+    for key, _ in database.walk(Table.KEYS):
+        with contextlib.suppress(FormatError):
+            places.add(KeyName.decode(key).place)
+    for place in places:
         key = KeyName(place, KeyKind.NONCES, 0).encode()
         value = database.get(Table.KEYS, key)
         spans = [(0, until_ms)]
-        for first, last in decode_spans(value) if value is not None else []:
+        for first, last in used_spans(value):
             if first <= spans[0][1] + 1:
                 spans[0] = 0, max(spans[0][1], last)
             else:
@@ -289,3 +324,11 @@ def refuse_nonces(database: StoreDatabase, until_ms: int) -> None:
         record = bytes((RECORD_VERSION,)) + b"".join(struct.pack(">QQ", *each) for each in spans)
         with database.transaction() as transaction:
             transaction.put(Table.KEYS, key, record)
+
+
+def used_spans(value: bytes | None) -> list[tuple[int, int]]:
+    """Times of nonces that are used; none if the record is absent or damaged."""
+    try:
+        return [] if value is None else sorted(decode_spans(value))
+    except FormatError:
+        return []

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Damaged backups, and backups of damaged stores: each is found, and costs no more than what is damaged."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iosd_host.cli import backup as backup_commands
+from iosd_host.store_tools.backup import copying
+from iosd_host.store_tools.backup import restore as restoring
+from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
+from iosd_host.store_tools.format.records import Place
+from iosd_host.store_tools.opening.bdb import DatabaseError, Table
+from tests.offline.stores import Snapshot, Store, look
+from tests.offline.test_backup import make, names, restored, roots, run
+
+
+@pytest.fixture
+def backups(folder: Path) -> Path:
+    return folder / "backups"
+
+
+def spoil(path: Path) -> None:
+    """A changed byte: neither size nor times say so."""
+    info = path.stat()
+    path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def data_file(backup: Path) -> Path:
+    """The largest, so that it is one with data."""
+    found = (path for path in (backup / "main" / "data").rglob("*") if path.is_file())
+    return max(found, key=lambda path: path.stat().st_size)
+
+
+def test_a_new_backup_links_to_no_damaged_file(
+    store: Store, backups: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "SLACK_NS", 0)
+    made = make(store, backups)["name"]
+    file = data_file(backups / made)
+    again = make(store, backups)["name"]
+    shared = backups / again / file.relative_to(backups / made)
+    assert shared.samefile(file)
+    spoil(file)
+    assert run(backup_commands.backup, "verify", backups, made).exit_code == 65
+    after = make(store, backups)["name"]
+    assert run(backup_commands.backup, "verify", backups, after).exit_code == 0
+    assert run(backup_commands.backup, "verify", backups, again).exit_code == 65
+    last = make(store, backups)
+    assert last["copied_files"] < last["files"] / 2
+    restored(store, backups, folder / "other")
+
+
+def test_a_file_of_another_length_is_not_linked(
+    store: Store, backups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "SLACK_NS", 0)
+    made = make(store, backups)["name"]
+    os.truncate(data_file(backups / made), 100)
+    make(store, backups)
+    assert run(backup_commands.backup, "verify", backups).exit_code == 0
+
+
+def test_a_backup_without_its_description_is_told(store: Store, backups: Path) -> None:
+    made = [make(store, backups)["name"] for _ in range(2)]
+    (backups / made[0] / "backup.json").unlink()
+    listed = run(backup_commands.backup, "ls", backups)
+    assert listed.exit_code == 65 and f"{made[0]}/backup.json" in listed.stderr
+    assert made[1] in listed.stdout
+    assert run(backup_commands.backup, "verify", backups, "--all").exit_code == 65
+    make(store, backups, "--keep", "1")
+    assert len(names(backups)) == 1 and not (backups / made[0]).exists()
+
+
+def test_the_rest_of_a_damaged_backup(
+    store: Store, before: Snapshot, backups: Path, folder: Path
+) -> None:
+    made = backups / make(store, backups)["name"]
+    spoilt = data_file(made)
+    spoil(spoilt)
+    other = Store(folder / "other", store.two_roots, store.names)
+    words = [backups, *roots(store, other.folder)]
+    refused = run(backup_commands.restore, *words)
+    assert refused.exit_code == 1 and "is damaged" in refused.stderr
+    result = run(backup_commands.restore, *words, "--accept-damage")
+    assert result.exit_code == 65 and f"'{spoilt}' is damaged" in result.stderr
+    assert other.check() == []
+    with other.serve() as osd:
+        after = look(osd)
+    assert [obj for obj in before if after[obj] != before[obj]] == [store.names.long]
+    (made / "main" / "db" / "objects.db").unlink()
+    for path in other.roots:
+        path.rename(path.with_name(path.name + " old"))
+    refused = run(backup_commands.restore, *words, "--accept-damage")
+    assert refused.exit_code == 1 and "objects.db' is missing" in refused.stderr
+
+
+def test_damaged_records_of_keys_are_restored(store: Store, backups: Path, folder: Path) -> None:
+    """`check` finds them in the restored store.  No nonce from before is taken."""
+    nonces = KeyName(Place(0, 0), KeyKind.NONCES, 0).encode()
+    store.put(Table.KEYS, nonces, b"nonsense")
+    store.put(Table.KEYS, b"odd", b"key")
+    make(store, backups)
+    other = restored(store, backups, folder / "other")
+    with other.database() as database:
+        ((first, last),) = decode_spans(database.get(Table.KEYS, nonces) or b"")
+    assert first == 0 and last > 0
+    assert other.kinds() == {"key-record-damaged"}
+
+
+def test_a_full_disk_is_no_damaged_backup(
+    store: Store, backups: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise DatabaseError(errno.ENOSPC, "No space left on device")
+
+    make(store, backups)
+    with monkeypatch.context() as patched:
+        patched.setattr(restoring, "StoreDatabase", full)
+        result = run(backup_commands.restore, backups, *roots(store, folder / "other"))
+    assert result.exit_code == 1
+    assert "no space left in" in result.stderr and "another backup" not in result.stderr
+    restored(store, backups, folder / "other")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_lock_belongs_to_the_stores_owner(store: Store, backups: Path) -> None:
+    """A target that runs as the owner must be able to open it."""
+    for path in (store.folder, *store.folder.rglob("*")):
+        os.chown(path, 12345, 12345)
+    for path in store.folder.parents:
+        if path.stat().st_uid == 0 and not path.stat().st_mode & 1:
+            path.chmod(path.stat().st_mode | 0o111)
+    for root in store.roots:
+        (root / "lock").unlink()
+    make(store, backups)
+    assert {(root / "lock").stat().st_uid for root in store.roots} == {12345}
+
+
+def test_the_earlier_spelling_of_json(store: Store, backups: Path) -> None:
+    made = make(store, backups)["name"]
+    result = run(backup_commands.backup, "ls", backups, "--json")
+    assert json.loads(result.stdout)["name"] == made
+    assert "--json" not in run(backup_commands.backup, "ls", "--help").stdout
