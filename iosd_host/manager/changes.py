@@ -8,6 +8,7 @@ stored, the answer is an error about that.  Not here: changes by the policy (tar
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from iosd_host.policy.events import Load, Mode
 
 __all__ = ["Changes", "config_reload"]
 
+LOG = logging.getLogger("iosd.changes")
 Keep = Callable[
     [Sequence[Change], Sequence[Override], Sequence[Override]], Coroutine[Any, Any, None]
 ]
@@ -90,6 +92,8 @@ class Changes:
             target.use(TargetSettings(settings.base, kept.values()))
             target.explain(pool, request.who, request.why, now)
             await self.keep([log], put, drop)
+            if not wish.frame:  # nobody else tells of it
+                LOG.info("%s", log)
         answer = {"target": target.name, wish.kind: wish.name, "was": was, "is": now}
         answer["note"] = note_of(was, now)
         return {key: value for key, value in answer.items() if key != WORKERS}

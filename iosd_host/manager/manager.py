@@ -159,8 +159,8 @@ class Manager:
                     "it holds until the target is restarted; "
                     f"make room at {self.store.path.parent}",
                 ) from None
-        for each in changes:
-            LOG.info("%s", each)
+        for each in changes:  # a target has its own in its log
+            LOG.log(logging.DEBUG if each.target else logging.INFO, "%s", each)
 
     async def logged(self, change: Change) -> None:
         """A change that is about no target; when it returns, it is on the disk."""

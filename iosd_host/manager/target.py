@@ -213,7 +213,7 @@ class ManagedTarget:
             if key in now and was[key] is not None:
                 self.decisions[pool or "workers", "up" if now[key] > was[key] else "down"] += 1
         change = Change(self.name, POLICY, POLICY, decision.why, was, now, pool)
-        LOG.info("%s", change)
+        LOG.debug("%s", change)  # at level info the target tells of it
         self.log(change)
 
     def explain(self, pool: str | None, by: str, why: str, now: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute
@@ -14,7 +14,7 @@ from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import ExecParams, Tag, parse_duration, parse_size
 from pyosd.wire.job_status import Number
 
-__all__ = ["explain_at_once", "explain_refusal"]
+__all__ = ["explain_absent", "explain_at_once", "explain_refusal"]
 
 CLOSED_S = (
     10  # what a pool that is paused or draining says after which to try again; a full one says less
@@ -41,10 +41,17 @@ def explain_refusal(params: ExecParams, error: errors.OSDError) -> Dialogue[str]
     name = params.pool or DEFAULT_POOL
     if busy:
         return explain_mode(known[name]) if name in known else ""
-    if known and name not in known:
-        return f"the target has no pool '{name}'; it has: {', '.join(known)}"
+    if absent := explain_absent(name, known):
+        return absent
     above = explain_limits(known[name], params) if known else ""
     return above or (yield from explain_jobs(params))
+
+
+def explain_absent(pool: str, known: Collection[str]) -> str:
+    """That the target has no pool of this name; "": it has, or it tells of none."""
+    if not known or pool in known:
+        return ""
+    return f"the target has no pool '{pool}'; it has: {', '.join(known)}"
 
 
 def explain_at_once(params: ExecParams, error: errors.OSDError) -> str:

@@ -121,6 +121,9 @@ def test_single_files_and_objects(osd: Run, pid: str, tmp_path: Path) -> None:
     absent = osd("put", tmp_path / "one", "0x17777", code=66).stderr
     assert "no partition 0x17777: nothing is stored" in absent
     assert "osd part create 0x17777" in absent
+    assert "no partition 0x17777" in osd("get", "0x17777", tmp_path / "out", code=66).stderr
+    twice = osd("get", made[0], made[0], tmp_path / "twice", code=1)
+    assert f"two objects would be the file {tmp_path / 'twice' / 'some' / 'one'}" in twice.stderr
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../b", "a\0b", "x" * 300, "//x"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -242,6 +243,37 @@ async def test_workers_and_principals(folder: Path) -> None:
         await desk.ask("principal.set", principal="alice", at_once=2)
         share = {"name": "alice", "weight": "5", "queue": "0", "at_once": "2"}
         assert told(target, Type.PRINCIPAL)[-1] == share
+
+
+class Lines(logging.Handler):
+    """What is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@in_loop
+async def test_a_change_is_logged_once(folder: Path) -> None:
+    """By the target, if it is told."""
+    log, lines = logging.getLogger("iosd"), Lines()
+    before, level = log.handlers, log.level
+    log.handlers = [lines]
+    log.setLevel(logging.INFO)
+    try:
+        async with faked(folder) as target, managing(folder, target.path) as desk:
+            await ready(desk)
+            await desk.ask("workers.set", count=3)
+            await desk.ask("pool.set", pool="default", values={"max": 3})
+            assert not [each for each in lines.lines if ".set" in each]
+            await desk.ask("workers.set", auto=True, min=2, max=5)
+            assert [each for each in lines.lines if "workers.set" in each]
+    finally:
+        log.handlers = before
+        log.setLevel(level)
 
 
 @in_loop

@@ -275,7 +275,9 @@ def test_init_and_serve(osd: Run, tmp_path: Path) -> None:
         assert done.returncode == code, done.stderr
         return done
 
-    assert init("--passphrase").stdout.strip() == str(folder / ADMIN_TOKEN)
+    made = init("--passphrase", "--name", "keys.example")
+    assert made.stdout.strip() == str(folder / ADMIN_TOKEN)
+    assert "IOSD_SECMGR=https://keys.example:8471 " in made.stderr
     assert "not empty" in init(code=Exit.CONFIG).stderr
     assert folder.stat().st_mode & 0o777 == 0o700
     for file in folder.iterdir():

@@ -17,7 +17,7 @@ from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb
 from pyosd.cli.functions.engines import engines
 from pyosd.cli.functions.log import log
-from pyosd.cli.functions.names import NAME, PARTITION, functions_of
+from pyosd.cli.functions.names import NAME, PARTITION, check_pool, functions_of
 from pyosd.cli.jobs.exec_options import limit_options
 from pyosd.cli.jobs.result import as_lists
 from pyosd.cli.jobs.script import RIGHTS, RIGHTS_OPTION, advice_on_rights, check_function
@@ -185,6 +185,7 @@ def put(
     if check and Path(code).suffix == ".py" and manifest["engine"] in ("", "python"):
         check_function(code, Path(code).read_bytes(), methods)
     with settings.connect() as target:
+        check_pool(target, manifest["pool"])
         made = functions_of(target, partition).put(
             Path(code),
             access=Access[access.upper()],
@@ -244,6 +245,7 @@ def stock(
         package = STOCK[lacking[0]].package
         raise click.UsageError(f"'{lacking[0]}' needs --pool: its package set must have {package}")
     with settings.connect() as target:
+        check_pool(target, pool)
         functions = functions_of(target, partition)
         for each in names or stock_of(target.pools(), pool):
             click.echo(functions.put_stock(each, pool=pool, sign_with=sign_with).id)

@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
 import click
 
+from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.verb import Failure
+from pyosd.commands.pool_status import GONE
+from pyosd.errors import PermissionDenied
 from pyosd.functions import Functions
 from pyosd.functions.dialogues import FIRST, LAST
+from pyosd.jobs.refusal import explain_absent
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 
-__all__ = ["NAME", "PARTITION", "functions_of"]
+__all__ = ["NAME", "PARTITION", "check_pool", "functions_of"]
 
 
 class FunctionName(ParamType[str | int | ObjectRef]):
@@ -68,3 +74,16 @@ PARTITION = click.option(
 def functions_of(target: Target, partition: int | None) -> Functions:
     """The functions of the partition that was named."""
     return Functions(target, partition)
+
+
+def check_pool(target: Target, pool: str) -> None:
+    """Raises: Failure: the target has no such pool.  "": the default one.
+
+    Who may not read the names of the pools learns it from the first call.
+    """
+    if not pool:
+        return
+    with contextlib.suppress(PermissionDenied):
+        known = [each.name for each in target.pools() if each.state not in GONE]
+        if absent := explain_absent(pool, known):
+            raise Failure(Exit.FAILED, absent)

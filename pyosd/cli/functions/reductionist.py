@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from pyosd.cli.frame.verb import Settings, Verb
+from pyosd.cli.functions.names import check_pool
 
 __all__ = ["reductionist"]
 
@@ -68,6 +69,9 @@ def reductionist(
         raise click.UsageError(
             f"to listen at {host}, give --password-file, --certificate and --certificate-key"
         )
+    if pool:
+        with settings.connect() as target:
+            check_pool(target, pool)
     url = settings.url()
     chap, credentials = settings.access(url)
     options = ServerOptions(
