@@ -63,6 +63,20 @@ def test_call(osd: Run, count: Path, obj: ObjectRef) -> None:
     osd(*called, "--json", "{", code=2)
 
 
+def test_an_absent_pool(osd: Run, tmp_path: Path) -> None:
+    file = tmp_path / "never.py"
+    file.write_text("def main(args):\n    return 1\n")
+    words = (
+        ("fn", "put", file),
+        ("fn", "stock", "gzip"),
+        ("reductionist", "--listen", "127.0.0.1:0"),
+    )
+    for each in words:
+        said = osd(*each, "--pool", "none", code=1).stderr
+        assert said == "osd: the target has no pool 'none'; it has: default\n"
+    osd("fn", "show", "never", code=66)
+
+
 def test_a_call_that_fails(osd: Run, count: Path, obj: ObjectRef) -> None:
     failed = osd("fn", "call", "count", "--zone", obj, "--method", "fails", code=10)
     assert "ValueError: no such thing" in failed.stderr and not failed.stdout
