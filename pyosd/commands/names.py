@@ -39,7 +39,7 @@ VERB_FIELD, MOST_FIELD, CHECKSUM_FIELD = 0, 8, 16
 
 
 def _bytes(path: str | bytes) -> bytes:
-    return path.encode() if isinstance(path, str) else path
+    return path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
 
 
 def _act(

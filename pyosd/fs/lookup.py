@@ -42,6 +42,7 @@ from pyosd.fs.paths import (
 )
 from pyosd.osd._paths.patterns import matcher, may_lead
 from pyosd.types import ROOT, ObjectRef
+from pyosd.wire.job_status import JOBS_PARTITION
 from pyosd.wire.names import PATH_MAX, NameList
 
 __all__ = [
@@ -205,7 +206,7 @@ def is_file(fs: Any, path: str) -> Dialogue[bool]:
 
 
 def iterdir(fs: Any, path: str = "/") -> Stream[PathInfo]:
-    """Entries of a directory, in the order of their bytes; of the root, the partitions.
+    """Entries of a directory, in the order of their bytes; of the root, the partitions for data.
 
     Objects without names are in no directory.  Those of jobs are below /.jobs, which no directory has
     as an entry.
@@ -217,7 +218,11 @@ def iterdir(fs: Any, path: str = "/") -> Stream[PathInfo]:
     whole = join(path)
     if base == ROOT:
         partitions = yield from named_partitions()
-        yield from items(PathInfo(f"/{name}", each, True) for name, each in partitions)
+        yield from items(
+            PathInfo(f"/{name}", each, True)
+            for name, each in partitions
+            if each.partition_id != JOBS_PARTITION
+        )
         return
     above = whole if whole != "/" else ""
     after, more = b"", True

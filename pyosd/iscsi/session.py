@@ -102,9 +102,7 @@ class TargetAddress:
         if rest == url or not slash or not slash2 or not target or not lun.isascii():
             shown = re.sub("//.*@", "//...@", url)  # not the secret
             hint = f"; add the LUN: {shown}/1" if rest != url and target and not slash2 else ""
-            raise ValueError(
-                f"'{shown}' is not iscsi://[user%secret@]host[:port]/target-name/lun{hint}"
-            )
+            raise ValueError(f"'{shown}' is not iscsi://HOST[:PORT]/NAME/LUN{hint}")
         login, at, place = authority.rpartition("@")
         chap = None
         if at:

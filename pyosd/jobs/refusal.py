@@ -83,11 +83,12 @@ def explain_values(params: ExecParams) -> Iterator[str]:
         if number == 0:
             yield f"a limit of 0 on {tag.name.lower()}: leave it out to have the default"
         elif tag is Tag.MEMORY and number is not None and number < LEAST_MEMORY:
-            yield f"{number} bytes of memory: Python needs {LEAST_MEMORY // MIB} MiB to start"
+            yield f"{number} B of memory: Python needs {LEAST_MEMORY // MIB} MiB to start"
     times = {"expire": params.expiry, "grace": params.grace, "wait": params.wait}
     for what, given in times.items():
         if given is not None and not 0 < parse_duration(given) <= TIMES_MOST[what]:
-            yield f"{what} of {given}: it must be above 0, and at most {TIMES_MOST[what]} s"
+            shown, most_shown = _duration(parse_duration(given)), _duration(TIMES_MOST[what])
+            yield f"{what} of {shown}: it must be above 0, and at most {most_shown}"
 
 
 def explain_jobs(params: ExecParams) -> Dialogue[str]:
@@ -142,7 +143,15 @@ def explain_limits(pool: PoolStatus, params: ExecParams) -> str:
 
 def _in_words(key: str, value: float) -> str:
     if key in TIMES:
-        return f"{value:g} s"
+        return _duration(value)
     if key not in ("memory", "output"):
         return f"{value:g}"
     return f"{value / 1024 / MIB:.1f} GiB" if value >= 10 * 1024 * MIB else f"{value / MIB:g} MiB"
+
+
+def _duration(seconds: float) -> str:
+    """As options take it, in the largest unit that leaves no rest."""
+    for unit, factor in (("d", DAY_S), ("h", 3600), ("m", 60)):
+        if seconds and seconds % factor == 0:
+            return f"{seconds / factor:.0f}{unit}"
+    return f"{seconds:.15g}s"

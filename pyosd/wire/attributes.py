@@ -212,10 +212,12 @@ def allocation_for(wanted: tuple[AttributeId, ...], *, longest: bool = False) ->
 def encode_value(value: str | int | bytes | bytearray | memoryview) -> bytes:
     """Encode as the `osd` package does: str as UTF-8, int as 8 bytes big-endian, bytes as they are.
 
+    Bytes of the command line or of file names that are no UTF-8 (surrogates in a str) stay as they are.
+
     Raises: ValueError: an int outside 0..2**64-1, or more than VALUE_MAX bytes.
     """
     if isinstance(value, str):
-        data = value.encode()
+        data = value.encode("utf-8", "surrogateescape")
     elif isinstance(value, int):
         if not 0 <= value < 1 << 64:
             raise ValueError(f"attribute value {value} does not fit 64 bits unsigned")

@@ -25,6 +25,8 @@ _ARRAY = struct.Struct(">QIII")
 _COUNT = struct.Struct(">II")
 _OFFLOAD = struct.Struct(">5Q")
 _APART = range(1 << 62, 1 << 63)
+JOBS_PARTITION = 0x7FFF_FFFF_0000_0000
+"""Has the objects of jobs whose zone is the root, and no data."""
 
 
 def is_apart(job: ObjectRef) -> bool:

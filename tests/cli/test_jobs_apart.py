@@ -108,6 +108,17 @@ def test_a_partition_with_nothing_but_jobs_is_empty(osd: Run, pid: str, script: 
     osd("job", "status", job, code=16)
 
 
+def test_a_list_of_all_data_has_no_partition_of_jobs(osd: Run, tmp_path: Path) -> None:
+    script = tmp_path / "s\udcff.py"  # the name of a job is UTF-8, that of a file need not be
+    script.write_text("print(1)\n")
+    job = osd("exec", script, "--no-wait").stdout.strip()
+    assert json.loads(osd("ps", job, "-o", "json").stdout)["jobs"][0]["name"] == "s?.py"
+    partition = job.split("/")[0]
+    assert f"/{partition}" not in osd("ls", "/", "-o", "id").stdout.split()
+    assert f"/.jobs/{partition}" in osd("ls", "/.jobs", "-o", "id").stdout.split()
+    osd("wait", job)
+
+
 def test_retry_leaves_the_new_job_where_the_old_one_was(
     osd: Run, pid: str, tables: list[str], script: Path
 ) -> None:

@@ -178,7 +178,10 @@ def test_partitions_have_names(osd: Run, tree: Path, tmp_path: Path) -> None:
     osd("mkdir", "/0x79000")
     assert "exists" in osd("mkdir", "/0x79000", code=1).stderr
     osd("mv", "/0x79000", "/plain")
-    assert osd("part", "create", "--name", "plain", code=1).stdout == ""
+    assert "has the name 'plain'" in osd("part", "create", "--name", "plain", code=1).output
+    osd("mkdir", "/w\udcff")
+    assert osd("ls", "-d", "-o", "id", "/w\udcff").stdout_bytes == b"/w\xff\n"
+    osd("part", "rm", "/w\udcff", "--yes")
     made = osd("part", "create", "0x79001", "--name", "other").stdout
     assert made == "0x79001\n"
     table = json.loads(osd("part", "ls", "-o", "json").stdout)["partitions"]
@@ -416,3 +419,4 @@ def test_a_script_over_files(osd: Run, top: str, tmp_path: Path) -> None:
     osd(*words, "--over", f"{top}/none*", "--no-wait", code=66)
     osd(*words, "--over", f"{top}/d/*", "--array", "0-3", code=2)
     osd(*words, "--over", f"{top}/d/*", "--local", code=2)
+    assert "--batch goes with --over" in osd(*words, "--batch", 2, "--no-wait", code=2).output

@@ -224,6 +224,10 @@ def test_tracking_collections(osd: Run, pid: str, herd: list[str]) -> None:
     either = ("(10/1)",)
     osd("col", "query", matches, pid, *either, code=2)
     osd("col", "query", matches, pid, "0x10000/1 < 0", code=2)
+    linked = osd("col", "create", pid).stdout.strip()
+    assert (
+        "'osd col create --tracking'" in osd("col", "query", linked, pid, "1/9 = x", code=1).stderr
+    )
     osd("col", "rm", second, "--objects", "--yes")
     assert osd("obj", "ls", pid, "-o", "id").stdout.split() == herd[:6]
     osd("col", "create", pid, "--from", matches, code=2)

@@ -148,7 +148,7 @@ def settle(machine: Machine) -> None:
 
 def install(machine: Machine) -> None:
     """By apt, from the files alone."""
-    debs = sorted(f"/debs/{path.name}" for path in (machine.root / "debs").iterdir())
+    debs = sorted(f"/debs/{path.name}" for path in (machine.root / "debs").glob("*.deb"))
     machine.run("apt-get", "install", "-y", "--no-install-recommends", *debs)
 
 

@@ -110,6 +110,8 @@ def _more(error: click.ClickException, ctx: click.Context) -> Iterator[str]:
             name = "-" + word.partition("=")[0]
             if len(word) > 2 and name in known:  # -name, as find(1) has it
                 yield f"  options of several letters begin with two dashes: {name}"
+        if ctx.command.name in ("exec", "run", "submit"):
+            yield "  options of the script come after --"
     if isinstance(error, click.MissingParameter):
         places = [each for each in params if isinstance(each, click.Argument)]
         if len(places) > 1 and error.param is places[0] and places[0].nargs == -1:

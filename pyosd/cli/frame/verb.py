@@ -445,6 +445,8 @@ def describe(error: BaseException) -> str:
     """The text of an exception, with the file of a system error."""
     if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
         return f"{error.filename or 'input or output'}: {error.strerror}"
+    if isinstance(error, UnicodeEncodeError):  # a word of the command line, or a file's name
+        return f"{error.object!r} is not UTF-8, as this text must be"
     hint = getattr(error, "hint", "")
     text = str(error) or type(error).__name__
     return f"{text}\n  {hint}" if hint and hint not in text else text

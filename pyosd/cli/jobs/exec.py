@@ -333,6 +333,8 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     code = with_modules(options.script, code, options.modules)
     if options.over and options.array:
         raise click.UsageError("--over and --array exclude each other: --over makes an array")
+    if options.batch != 1 and not options.over:
+        raise click.UsageError("--batch goes with --over")
     if options.over and (options.place == "local" or options.targets_file is not None):
         raise click.UsageError("--over makes jobs of one target: it excludes --local and --targets")
     if options.local and options.where not in (None, "local"):

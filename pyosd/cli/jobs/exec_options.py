@@ -115,7 +115,8 @@ class ExecOptions:
     @property
     def script_name(self) -> str:
         """The script's file name, as messages and the job have it."""
-        return "stdin" if self.script == "-" else Path(self.script).name
+        name = "stdin" if self.script == "-" else Path(self.script).name
+        return name.encode("utf-8", "replace").decode()  # the name of a job is UTF-8
 
     @property
     def is_bytecode(self) -> bool:

@@ -13,7 +13,7 @@ from pyosd.cli.objects.attr import record_of, takes_value
 from pyosd.cli.objects.criteria import CRITERION, CRITERION_HELP, condition_of
 from pyosd.cli.output.tables import Column, JsonRow
 from pyosd.commands import Commands
-from pyosd.errors import NotFound
+from pyosd.errors import Invalid, NotFound
 from pyosd.osd._query import Condition, Query
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Page
@@ -22,6 +22,7 @@ from pyosd.wire.sense import describe as describe_sense
 __all__ = ["col"]
 
 SCHEMA = "iosd.collection/1"
+MATCHES_FIELD = 40  # of the CDB of QUERY: the collection that is filled
 USERNAME = AttributeId(Page.COLLECTION_INFORMATION, 0x9)
 KIND = AttributeId(Page.COLLECTION_INFORMATION, 0xA)
 KINDS = {0x00: "linked", 0x01: "tracking", 0xEF: "spontaneous"}
@@ -233,7 +234,16 @@ def query(
         raise click.UsageError("this is not one query of the target; use 'osd obj find'")
     asked = queries[0]
     with settings.connect() as target:
-        target.query_into(where, asked.criteria, matches, asked.match_all, immediate=immediate)
+        try:
+            target.query_into(where, asked.criteria, matches, asked.match_all, immediate=immediate)
+        except Invalid as error:
+            if error.field_pointer != MATCHES_FIELD:
+                raise
+            raise Failure(
+                Exit.FAILED,
+                f"{matches} cannot have the matches of a query: 'osd col create --tracking' makes a "
+                "collection for them",
+            ) from None
 
 
 @col.command(cls=Listing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import click
 
+from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, DURATION, NUMBER
@@ -73,7 +74,10 @@ def create(settings: Settings, pid: int, name: str) -> None:
     partition a name later.
     """
     with settings.connect() as target:
-        click.echo(ref(target.create_partition(pid, name=name)))
+        try:
+            click.echo(ref(target.create_partition(pid, name=name)))
+        except errors.NameExists:
+            raise Failure(Exit.FAILED, f"a partition has the name '{name}' already") from None
 
 
 @part.command("ls", cls=Listing)
