@@ -34,9 +34,11 @@ from pyosd.functions.manifest import (
 )
 from pyosd.functions.stages import stage_args
 from pyosd.functions.stock import STOCK
+from pyosd.jobs.advice import advice
 from pyosd.jobs.dialogues.followed import error_kind
 from pyosd.jobs.dialogues.following import wait
 from pyosd.jobs.reasons import REASONS
+from pyosd.jobs.refusal import EXEC_PARAMETERS, explain_refusal
 from pyosd.jobs.source import encode_args, module_source
 from pyosd.osd._results import decode as decode_json
 from pyosd.security.code_box import encrypt
@@ -397,7 +399,7 @@ def call(
     )
     room = ROOM
     while True:
-        reply = yield from call_function(zone, data, params, result_allocation_length=room)
+        reply = yield from sent(table, zone, data, params, result_allocation_length=room)
         if reply.job is not None:
             return (yield from recorded_result(table, reply))
         if reply.length <= room or reply.form is ResultForm.REPORT:
@@ -412,6 +414,39 @@ def named_call(table: Any, name: Named) -> Dialogue[FunctionCall]:
     if isinstance(name, ObjectRef):
         return FunctionCall(name.partition_id, name.object_id)
     return FunctionCall((yield from find_partition(table)), name)
+
+
+def sent(
+    table: Any, zone: ObjectRef, data: bytes, params: ExecParams, **options: Any
+) -> Dialogue[CallReply]:
+    """Call a function; the error of a refusal names its cause."""
+    try:
+        return (yield from call_function(zone, data, params, **options))
+    except errors.OSDError as error:
+        yield from explain_call(table, params, error)
+        raise
+
+
+def explain_call(table: Any, params: ExecParams, error: errors.OSDError) -> Dialogue[None]:
+    """Say in the error which parameter the target has refused: sense data point at all of them."""
+    called = params.function
+    if error.field_pointer != EXEC_PARAMETERS or called is None:
+        return
+    name = called.function
+    with suppress(errors.OSDError, ValueError):
+        wanted = name if isinstance(name, str) else ref(called.partition_id, name)
+        manifest = (yield from show(table, wanted)).manifest
+        if called.method and called.method not in manifest.methods:
+            known = ", ".join(manifest.methods)
+            why = (
+                f"function '{manifest.name}' has no entry point '{called.method}'; it has: {known}"
+            )
+        else:
+            why = yield from explain_refusal(
+                replace(params, pool=params.pool or manifest.pool), error
+            )
+        if why:
+            error.text = f"{why} ({error.text})"
 
 
 def recorded_result(table: Any, reply: CallReply) -> Dialogue[Any]:
@@ -440,7 +475,7 @@ def plain_result(name: str, reply: CallReply) -> Any:
     if number // 100 == 2:
         last = report.rstrip().rpartition("\n")[2]
         raise errors.ScriptError(
-            None, number, reason.hint, f"{text}: {last}", remote_traceback=report
+            None, number, advice(last) or reason.hint, f"{text}: {last}", remote_traceback=report
         )
     kind = error_kind(JobState[reason.state]) if reason.state else errors.JobError
     raise kind(None, number, reason.hint, f"{text} ({reason.hint})")
@@ -482,7 +517,7 @@ def submit(
     params = ExecParams(
         function=named, limits=limits or Limits(), pool=pool, name=job_name, rights=rights
     )
-    reply = yield from call_function(zone, data, params, synchronous=False)
+    reply = yield from sent(table, zone, data, params, synchronous=False)
     if reply.error is not None or reply.job is None:
         raise reply.error or errors.ProtocolError("a call with a record has no job")
     return table.target.job(reply.job)

@@ -74,6 +74,17 @@ ADVICE = (
     ),
     (
         "AttributeError: ",
+        "'collection' object has no attribute",
+        "the zone is a directory or a collection: 'for each in osd.zone' gives its objects; for one "
+        "object, name it, such as --zone /NAME/FILE",
+    ),
+    (
+        "AttributeError: ",
+        "'userobject' object has no attribute 'userobjects'",
+        "the zone is one object: for several, name their partition or directory, such as --zone /NAME",
+    ),
+    (
+        "AttributeError: ",
         "module 'osd' has no attribute",
         "'pydoc osd' and docs/osd-module.md list the names of the module osd",
     ),

@@ -14,7 +14,7 @@ from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import ExecParams, Tag, parse_duration, parse_size
 from pyosd.wire.job_status import Number
 
-__all__ = ["explain_absent", "explain_at_once", "explain_refusal"]
+__all__ = ["EXEC_PARAMETERS", "explain_absent", "explain_at_once", "explain_refusal"]
 
 CLOSED_S = (
     10  # what a pool that is paused or draining says after which to try again; a full one says less
@@ -29,7 +29,7 @@ TIMES_MOST = {"expire": 365 * DAY_S, "grace": 5, "wait": 60}
 
 
 def explain_refusal(params: ExecParams, error: errors.OSDError) -> Dialogue[str]:
-    """The is wrong with parameters the target has refused, or why a pool is BUSY; "" where nothing is
+    """The fault of parameters that the target has refused, or why a pool is BUSY; "" where nothing is
     found.  Asks the target.
     """
     busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
@@ -92,7 +92,7 @@ def explain_values(params: ExecParams) -> Iterator[str]:
 
 
 def explain_jobs(params: ExecParams) -> Dialogue[str]:
-    """The is wrong with the jobs it should wait for, or that it should be."""
+    """The fault of the jobs it should wait for, or that it should be."""
     for each in params.after:
         try:
             state = yield from get_attribute(each.job, Page.JOB_STATUS, Number.STATE)

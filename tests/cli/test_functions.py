@@ -156,7 +156,36 @@ def test_what_cannot_be_stored(osd: Run, count: Path, tmp_path: Path) -> None:
     wrong.write_text("def man(args):\n    return 1\n")
     assert "no function 'main'" in osd("fn", "put", wrong, code=1).stderr
     osd("fn", "put", count, "--method", "mian", code=1)
+    assert "it has: default" in osd("fn", "put", count, "--pool", "nix", code=1).stderr
+    plain = tmp_path / "no_suffix"  # a function in Python, too
+    plain.write_bytes(b"\x7fELF\0")
+    assert "does not compile" in osd("fn", "put", plain, code=1).stderr
     assert len(json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]) == 1
+
+
+def test_a_call_that_is_refused_names_the_reason(osd: Run, count: Path, obj: ObjectRef) -> None:
+    call = ("fn", "call", "count", "--zone", obj)
+    assert "'nix'; it has: main, shout, fails" in osd(*call, "--method", "nix", code=1).stderr
+    assert "no pool 'nix'; it has: default" in osd(*call, "--pool", "nix", code=1).stderr
+    assert "osd: --json: Expecting value" in osd(*call, "--json", "x", code=2).stderr
+    whole = osd("fn", "call", "count", "--zone", "root", code=10).stderr
+    assert "name a partition or a directory" in whole
+
+
+def test_functions_of_iosd_replace_no_others(osd: Run, count: Path) -> None:
+    mine = osd("fn", "show", "count", "-o", "json").stdout
+    assert "not stored: count: " in osd("fn", "stock").stderr
+    assert osd("fn", "show", "count", "-o", "json").stdout == mine
+    assert "count: replaced " in osd("fn", "stock", "count").stderr
+    assert osd("fn", "stock", "count").stderr == ""
+
+
+def test_no_functions_are_an_empty_list(osd: Run) -> None:
+    if "0x1" in osd("part", "ls", "-o", "id").stdout.split():
+        osd("part", "rm", "0x1", "--contents", "--yes")
+    done = osd("fn", "ls", "-o", "json")
+    assert json.loads(done.stdout)["functions"] == []
+    assert "'osd fn put' or 'osd fn stock'" in done.stderr
 
 
 def test_a_script_calls_a_function(

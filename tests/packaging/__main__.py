@@ -297,7 +297,10 @@ def purge(machine: Machine) -> None:
     machine.run("apt-get", "purge", "-y", *OURS)
     machine.wait(lambda: machine.try_run("systemctl", "is-active", "tgt")[0] == 0, "tgt")
     assert machine.run("cat", f"/proc/{main_pid(machine, 'tgt')}/status").count("Uid:\t0\t") == 1
-    units = machine.run("systemctl", "list-units", "--all", "--plain", "--no-legend", "*iosd*")
+    kinds = "--type=service,socket,target,timer,path,slice"  # mounts below /dev are the host's
+    units = machine.run(
+        "systemctl", "list-units", "--all", "--plain", "--no-legend", kinds, "*iosd*"
+    )
     assert not units.strip(), units
     left = machine.run("find", "/run", "-name", "*iosd*").strip()
     assert not left, left

@@ -37,13 +37,13 @@ def finish_output() -> None:
         drop_output()
 
 
-def asks_for_json(words: Sequence[str]) -> bool:
-    """Whether these words of a command line have -o json or --json."""
+def asks_for_json(words: Sequence[str], flags: Sequence[str] = ("--json",)) -> bool:
+    """Whether these words of a command line have -o json or one of these flags."""
     for number, word in enumerate(words):
         if word == "--":
             return False
         following = words[number + 1] if number + 1 < len(words) else ""
-        if word == "--json" or (word in ("-o", "--output") and following in MACHINE):
+        if word in flags or (word in ("-o", "--output") and following in MACHINE):
             return True
         if word in {f"{flag}{value}" for flag in ("-o", "-o=", "--output=") for value in MACHINE}:
             return True
@@ -56,7 +56,12 @@ def wants_json(ctx: click.Context | None = None) -> bool:
     ctx: its context, if it is not the current one.
     """
     ctx = ctx or click.get_current_context(silent=True)
-    return ctx is not None and asks_for_json(ctx.meta.get(WORDS, ()))
+    if ctx is None:
+        return False
+    options = [each for each in ctx.command.params if isinstance(each, click.Option)]
+    # that of 'osd fn call' has a value, which is input
+    is_input = any("--json" in each.opts and not each.is_flag for each in options)
+    return asks_for_json(ctx.meta.get(WORDS, ()), () if is_input else ("--json",))
 
 
 def name_of(code: int) -> str:
@@ -110,8 +115,8 @@ def _more(error: click.ClickException, ctx: click.Context) -> Iterator[str]:
             name = "-" + word.partition("=")[0]
             if len(word) > 2 and name in known:  # -name, as find(1) has it
                 yield f"  options of several letters begin with two dashes: {name}"
-        if ctx.command.name in ("exec", "run", "submit"):
-            yield "  options of the script come after --"
+        if ctx.command.name in ("exec", "run", "submit", "call"):
+            yield "  words for the code that begin with a dash come after --"
     if isinstance(error, click.MissingParameter):
         places = [each for each in params if isinstance(each, click.Argument)]
         if len(places) > 1 and error.param is places[0] and places[0].nargs == -1:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE
@@ -24,7 +25,8 @@ from pyosd.cli.jobs.script import RIGHTS, RIGHTS_OPTION, advice_on_rights, check
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time, print_json
 from pyosd.cli.output.terminal import RAW, TEXT_OR_JSON, output_to
 from pyosd.commands.pool_status import PoolStatus
-from pyosd.functions import Access, Contract, Function, OutputSize, RecordForm
+from pyosd.functions import Access, Contract, Function, Functions, OutputSize, RecordForm
+from pyosd.functions.dialogues import ENGINES
 from pyosd.functions.stock import STOCK
 from pyosd.types import ROOT, ObjectRef
 from pyosd.wire.exec_params import Limits
@@ -182,7 +184,8 @@ def put(
     elif block or records or inverse or deterministic or optional:
         raise click.UsageError("a contract begins with --size")
     methods = methods or ("main",)
-    if check and Path(code).suffix == ".py" and manifest["engine"] in ("", "python"):
+    engine = manifest["engine"] or ENGINES.get(Path(code).suffix, "python")
+    if check and engine == "python":
         check_function(code, Path(code).read_bytes(), methods)
     with settings.connect() as target:
         check_pool(target, manifest["pool"])
@@ -216,6 +219,20 @@ def stock_of(pools: list[PoolStatus], pool: str) -> list[str]:
     return [each for each in known if each not in lacking]
 
 
+def names_of_others(functions: Functions) -> dict[str, ObjectRef]:
+    """The functions that have a name of one of iosd's, and not its description."""
+    try:
+        found = functions.ls()
+    except errors.NotFound:  # there are none yet
+        return {}
+    named = {each.manifest.name: each for each in found}
+    return {
+        name: each.id
+        for name, each in named.items()
+        if name in STOCK and each.manifest.description != STOCK[name].description
+    }
+
+
 @fn.command(cls=Verb, epilog=stock_table())
 @click.argument("names", metavar="[NAME]...", type=click.Choice(sorted(STOCK)), nargs=-1)
 @click.option(
@@ -237,9 +254,10 @@ def stock(
 ) -> None:
     """Store functions that come with iosd, for 'osd attach' and 'osd hook', and print their ids.
 
-    Without a NAME: all that the target can run without a package of Python. The functions aes-gcm
-    and blowfish need cryptography, parquet and zstd need pyarrow: name a pool whose package set has
-    it. The functions edge, edge-bitmap, median and thumbnail need a pool of the engine wasm.
+    Without a NAME: all that the target can run without a package of Python. They replace no other
+    functions of the same names. The functions aes-gcm and blowfish need cryptography, parquet and
+    zstd need pyarrow: name a pool whose package set has it. The functions edge, edge-bitmap, median
+    and thumbnail need a pool of the engine wasm.
     """
     if lacking := [each for each in names if STOCK[each].package and not pool]:
         package = STOCK[lacking[0]].package
@@ -247,8 +265,17 @@ def stock(
     with settings.connect() as target:
         check_pool(target, pool)
         functions = functions_of(target, partition)
+        others = names_of_others(functions)
         for each in names or stock_of(target.pools(), pool):
+            if each in others and not names:
+                settings.say(
+                    f"osd: not stored: {each}: {others[each]} has the name, and is not of iosd; "
+                    f"'osd fn stock {each}' replaces it"
+                )
+                continue
             click.echo(functions.put_stock(each, pool=pool, sign_with=sign_with).id)
+            if each in others:
+                settings.say(f"osd: {each}: replaced {others[each]}, which was not of iosd")
 
 
 @fn.command("ls", cls=Listing)
@@ -257,7 +284,13 @@ def stock(
 def list_(settings: Settings, partition: int | None) -> None:
     """List the functions of the target."""
     with settings.connect() as target:
-        records = [record_of(each) for each in functions_of(target, partition).ls()]
+        try:
+            records = [record_of(each) for each in functions_of(target, partition).ls()]
+        except errors.NotFound as error:
+            if partition is not None:
+                raise
+            settings.say(f"osd: {error}")
+            records = []
     settings.show(records, COLUMNS, "iosd.functions/1", "functions")
 
 
