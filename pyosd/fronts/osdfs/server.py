@@ -14,9 +14,9 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from contextvars import Context
+from contextvars import Context, copy_context
 from math import ceil
-from typing import Any, Protocol, TypeVarTuple, Unpack
+from typing import Any, NamedTuple, Protocol, TypeVarTuple, Unpack
 
 from pyosd import _core
 from pyosd.fronts.osdfs.errnos import number_of
@@ -77,8 +77,26 @@ class RequestTaker(Protocol):
         ...
 
 
+class _Callback(NamedTuple):
+    """A call that the loop makes between its turns."""
+
+    function: Callable[..., object]
+    args: tuple[object, ...]
+    context: Context
+
+    def run(self) -> None:
+        """Call.  An exception goes to the loop's handler, as those of its own callbacks do."""
+        try:
+            self.context.run(self.function, *self.args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            failed = {"message": f"exception in {self.function!r}", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(failed)
+
+
 class _Resumption:
-    """What an answer waits for is there: the answer goes on, in its turn, but without one of the loop."""
+    """Continues an answer whose future is done, without waiting for a turn of the loop."""
 
     __slots__ = ("_answer", "_go_on")
 
@@ -92,15 +110,15 @@ class _Resumption:
 class _Selector(selectors.EpollSelector):
     """Waits for requests, too.
 
-    woken: something was scheduled, so the loop must have its turn.  resumed: answers that go on.
-    readers: by descriptor, what is called when there is something to read.
+    woken: something was scheduled, so the loop must have its turn.  resumed: answers to continue.
+    readers: by descriptor, the call for data to read.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.woken = False
-        self.resumed = deque[asyncio.Handle]()
-        self.readers = dict[int, asyncio.Handle]()
+        self.resumed = deque[_Callback]()
+        self.readers = dict[int, _Callback]()
         self.served: tuple[KernelRequests, RequestTaker] | None = None
 
     def select(self, timeout: float | None = None) -> _Events:
@@ -131,19 +149,19 @@ class _Selector(selectors.EpollSelector):
         return super().select(0 if self.woken else timeout)
 
     def _read(self) -> _Events:
-        """Have those read that can.  Returns: events that the loop must see."""
+        """Call the readers that have data.  Returns: the other events, which the loop must see."""
         others: _Events = []
         for key, mask in super().select(0):
             reader = self.readers.get(key.fd)
             if reader and mask == selectors.EVENT_READ:
-                reader._run()  # which reports what it raises
+                reader.run()
             else:
                 others.append((key, mask))
         return others
 
     def _resume(self) -> None:
         while self.resumed:
-            self.resumed.popleft()._run()
+            self.resumed.popleft().run()
 
 
 class MountLoop(asyncio.SelectorEventLoop):
@@ -156,6 +174,7 @@ class MountLoop(asyncio.SelectorEventLoop):
         self._own = _Selector()
         self.descriptor = self._own.fileno()
         super().__init__(self._own)
+        self._no_handle = asyncio.Handle(lambda: None, (), self)
 
     def serve(self, requests: KernelRequests, server: RequestTaker) -> None:
         """Have a server take requests from now on; only one at a time."""
@@ -171,11 +190,10 @@ class MountLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """As asyncio's."""
+        """As asyncio's.  An answer to continue does not wait for the loop's next turn."""
         if type(callback) is _Resumption:
-            handle = asyncio.Handle(callback, args, self, context)
-            self._own.resumed.append(handle)
-            return handle
+            self._own.resumed.append(_Callback(callback, args, context or copy_context()))
+            return self._no_handle  # a future does not use it
         self._own.woken = True
         return super().call_soon(callback, *args, context=context)
 
@@ -193,7 +211,7 @@ class MountLoop(asyncio.SelectorEventLoop):
     def add_reader(self, fd: Any, callback: Callable[[Unpack[Ts]], Any], *args: *Ts) -> None:
         """As asyncio's; between turns, too."""
         super().add_reader(fd, callback, *args)
-        self._own.readers[_number(fd)] = asyncio.Handle(callback, args, self)
+        self._own.readers[_number(fd)] = _Callback(callback, args, copy_context())
 
     def remove_reader(self, fd: Any) -> bool:
         """As asyncio's."""
