@@ -33,7 +33,7 @@ _LIST_ROOM = 256 << 10
 _NO_LIST = 8  # bytes of the list of retrieved attributes: the entries have them
 # A transaction on a directory that many clients change may lose to others again and again.  Then the
 # target answers BUSY, and has done nothing.
-_BUSY_MOST, _BUSY_S = 20, 0.001
+BUSY_MOST, BUSY_S = 20, 0.001
 VERB_FIELD, MOST_FIELD, CHECKSUM_FIELD = 0, 8, 16
 """Bytes of the parameters, for is_about()."""
 
@@ -60,13 +60,13 @@ def act(
     Raises: as the verbs; Invalid: a wanted page does not fit the type of the object.
     """
     request = requests.names(directory, params, attributes=lists_of(wanted, attributes))
-    for lost in range(1, _BUSY_MOST + 1):
+    for lost in range(1, BUSY_MOST + 1):
         try:
             reply = yield from call(request)
         except TargetBusy:
-            if lost == _BUSY_MOST:
+            if lost == BUSY_MOST:
                 raise
-            yield Sleep(_BUSY_S * lost)
+            yield Sleep(BUSY_S * lost)
         else:
             break
     try:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Local files into a target and back, many under way at a time, as streams.
+"""Move local files into a target and back, many at a time, as streams.
 
-Small files, of at most 1 MiB, are moved side by side; a large file is moved alone, by commands side by
-side.  A file appears whole or not at all, at either end.  A failure of one file is its outcome, and the
-others go on; if the target cannot be reached, the stream ends with the exception.
+Small files, of at most 1 MiB, are moved several at a time.  A large file is moved alone, by several
+commands at a time.  At either end a file appears complete or not at all.  If one file fails, its outcome
+has the error, and the others continue.  If the target cannot be reached, the stream ends with the
+exception.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyosd import errors, requests
 from pyosd.commands.data import CHUNK, known_length
@@ -29,7 +30,7 @@ from pyosd.commands.dialogue import (
     finish,
     start,
 )
-from pyosd.commands.names import act, put_failed, put_params
+from pyosd.commands.names import BUSY_MOST, BUSY_S, act, put_failed, put_params
 from pyosd.commands.objects import create, remove
 from pyosd.fs.local.large import CHECKSUM, ByteCounter, difference
 from pyosd.fs.local.local_file import Incoming, LocalFile
@@ -37,7 +38,7 @@ from pyosd.fs.local.resuming import MovedFile, equal_bytes, get_large, put_large
 from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.new_file import MAY_HAVE_ACTED, needs_steps
 from pyosd.types import AttributeValue, ObjectRef
-from pyosd.wire.cdb import NO_ATTRIBUTES, Attributes
+from pyosd.wire.cdb import NO_ATTRIBUTES
 from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb, decode_entry
 from pyosd.wire.reply import Reply
 
@@ -53,9 +54,7 @@ __all__ = [
 ]
 
 DEPTH = 32
-"""Small files under way at a time, unless the caller says otherwise."""
-
-_BUSY_MOST, _BUSY_S = 20, 0.001  # a name's transaction may lose to others again and again
+"""Small files under way at a time, by default."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,10 @@ class Outgoing:
 
 @dataclass(frozen=True)
 class FileMoved:
-    """The outcome of one file.  length: of the file.  object: of the target.  error: why it was not
-    moved.  kept: bytes that an earlier transfer had moved.
+    """The outcome of one file.
+
+    length: bytes of the file.  object: the target's object.  error: why the file was not moved.
+    kept: bytes that an earlier transfer had already moved.
     """
 
     item: Outgoing | Incoming
@@ -85,6 +86,25 @@ class FileMoved:
         return item.source if isinstance(item, Outgoing) else item.destination
 
 
+_Outcome = TypeVar("_Outcome", bound=FileMoved | None)
+
+
+def _outcome(
+    item: Outgoing | Incoming, moving: Dialogue[_Outcome]
+) -> Dialogue[_Outcome | FileMoved]:
+    """The outcome of one file, if the target can be reached."""
+    try:
+        return (yield from moving)
+    except errors.Unreachable:
+        raise
+    except (OSError, errors.OSDError) as error:
+        return FileMoved(item, error=error)
+
+
+def _moved(item: Outgoing | Incoming, moved: MovedFile) -> FileMoved:
+    return FileMoved(item, moved.length, moved.object, kept=moved.kept)
+
+
 def _nothing(count: int) -> None:
     """Nobody watches."""
 
@@ -94,9 +114,10 @@ def _nothing(count: int) -> None:
 
 @dataclass(slots=True)
 class _Storing:
-    """A small file on its way: by one PUT or, where that is refused, by CREATE, WRITE and LINK.
+    """A small file that is being stored: by PUT or, where that is refused, by CREATE, WRITE and LINK.
 
-    made: the object, in the second case.  named: LINK was sent.
+    started: the command whose answer comes next.  made: the object, in the second case.  named: LINK
+    was sent.  busy: answers BUSY so far.
     """
 
     item: Outgoing
@@ -104,7 +125,7 @@ class _Storing:
     started: Any = None
     made: ObjectRef | None = None
     named: bool = False
-    busy: int = 0  # times that the target was
+    busy: int = 0
 
 
 def put_files(
@@ -121,103 +142,136 @@ def put_files(
 
     Args:
         base: the partition.
-        replace: a file that has the path is replaced; else the outcome is NameExists.
-        depth: small files under way at a time.
-        checked: compare checksums also for small files whose data and name are sent by two commands.
-        records: continue large files that were cut off; None: begin anew.
-        progress: gets the number of bytes moved.
+        replace: replace a file that has the path; if False, the outcome is then NameExists.
+        depth: small files to store at a time.
+        checked: compare checksums also of small files whose data and name need two commands.
+        records: of large files whose transfer was cut off, to continue them; None: start again.
+        progress: is called with the number of bytes moved since its last call.
 
-    Yields: the outcome of each file, not in order.
+    Yields: the outcome of each file, in any order.
     """
-    tell = progress or _nothing
-    lists = CHECKSUM if checked else NO_ATTRIBUTES
-    remaining = iter(wanted)
-    under_way = deque[_Storing]()
-    item: Outgoing | None = None
-    try:
-        while True:
-            while len(under_way) < depth and (item := next(remaining, None)) is not None:
-                try:
-                    each = yield from _store(base, item, replace, lists, tell, records)
-                except errors.Unreachable:
-                    raise
-                except (OSError, errors.OSDError) as error:
-                    yield StreamItem(FileMoved(item, error=error))
-                    continue
-                if isinstance(each, _Storing):
-                    under_way.append(each)
-                else:
-                    yield StreamItem(each)
-            if not under_way:
-                break
-            each = under_way[0]
-            reply = yield from finish(each.started)
-            del under_way[0]
-            if isinstance(reply.error, errors.TargetBusy) and each.busy < _BUSY_MOST:
-                each.busy += 1  # nothing was done
-                yield Sleep(_BUSY_S * each.busy)
-                yield from _start(base, each, replace, lists)
-                under_way.append(each)
-            elif each.made is None and reply.error and needs_steps(reply.error):
-                each.made = yield from create(base.partition_id)
-                each.named = not each.data
-                yield from _start(base, each, replace, lists)
-                under_way.append(each)
-            elif wrong := _wrong(each, reply, checked):
-                yield from _remove(each.made, wrong)
-                yield StreamItem(FileMoved(each.item, error=wrong))
-            elif each.made is None or each.named:
-                tell(len(each.data))
-                stored = each.made or decode_entry(reply.data).object
-                yield StreamItem(FileMoved(each.item, len(each.data), stored))
-            else:
-                each.named = True
-                yield from _start(base, each, replace, lists)
-                under_way.append(each)
-    except (GeneratorExit, errors.Unreachable):
-        raise  # no command can be sent any more
-    except BaseException:
-        for each in under_way:
+    return _Putting(base, replace, checked, records, progress or _nothing).all(wanted, depth)
+
+
+class _Putting:
+    """put_files() with its options, and the small files under way."""
+
+    def __init__(
+        self,
+        base: ObjectRef,
+        replace: bool,
+        checked: bool,
+        records: TransferRecords | None,
+        tell: ByteCounter,
+    ) -> None:
+        self._base, self._checked = base, checked
+        self._replace, self._records, self._tell = replace, records, tell
+        self._under_way = deque[_Storing]()
+
+    def all(self, wanted: Iterable[Outgoing], depth: int) -> Stream[FileMoved]:
+        """As put_files()."""
+        remaining = iter(wanted)
+        try:
+            while True:
+                while len(self._under_way) < depth and (item := next(remaining, None)):
+                    if outcome := (yield from _outcome(item, self._begin(item))):
+                        yield StreamItem(outcome)
+                if not self._under_way:
+                    return
+                each = self._under_way[0]
+                reply = yield from finish(each.started)
+                del self._under_way[0]
+                if outcome := (yield from _outcome(each.item, self._advance(each, reply))):
+                    yield StreamItem(outcome)
+        except (GeneratorExit, errors.Unreachable):
+            raise  # no command can be sent any more
+        except BaseException:
+            yield from self._abandon()
+            raise
+
+    def _begin(self, item: Outgoing) -> Dialogue[FileMoved | None]:
+        """Store a large file, or send the first command for a small one.  Returns: None: it was small."""
+        data = yield from blocking_call(lambda: _small(item.source))
+        if data is None:
+            return (yield from self._put_large(item))
+        yield from self._send(_Storing(item, data))
+        return None
+
+    def _advance(self, each: _Storing, reply: Reply) -> Dialogue[FileMoved | None]:
+        """Take the answer to a small file's command.  Returns: None: the next one is under way."""
+        if isinstance(reply.error, errors.TargetBusy) and each.busy < BUSY_MOST:
+            each.busy += 1
+            yield Sleep(BUSY_S * each.busy)
+        elif each.made is None and reply.error and needs_steps(reply.error):
+            each.made = yield from create(self._base.partition_id)
+            each.named = not each.data
+        elif wrong := self._wrong(each, reply):
+            yield from _remove(each.made, wrong)
+            return FileMoved(each.item, error=wrong)
+        elif each.made is None or each.named:
+            self._tell(len(each.data))
+            stored = each.made or decode_entry(reply.data).object
+            return FileMoved(each.item, len(each.data), stored)
+        else:
+            each.named = True
+        yield from self._send(each)
+        return None
+
+    def _send(self, each: _Storing) -> Dialogue[None]:
+        """Send the next command for a small file: PUT, WRITE or LINK."""
+        if each.made is None:
+            params = put_params(each.item.path, each.data, replace=self._replace)
+            request = requests.names(self._base, params)
+        elif each.named:
+            request = requests.names(self._base, self._link(each.item, each.made))
+        else:
+            lists = CHECKSUM if self._checked else NO_ATTRIBUTES
+            request = requests.write(each.made, 0, each.data, attributes=lists)
+        each.started = yield from start(request)
+        self._under_way.append(each)
+
+    def _link(self, item: Outgoing, made: ObjectRef) -> NameParams:
+        flags = NameFlag.REPLACE if self._replace else NO_NAME_FLAGS
+        return NameParams(NameVerb.LINK, item.path, flags=flags, object_id=int(made.object_id))
+
+    def _wrong(self, each: _Storing, reply: Reply) -> errors.OSDError | None:
+        """Why the step that this reply ends has failed, if it has."""
+        if reply.error:
+            return put_failed(reply.error) if each.made is None else reply.error
+        writes = each.made is not None and not each.named
+        return difference(reply, each.data) if self._checked and writes else None
+
+    def _abandon(self) -> Dialogue[None]:
+        """Remove the objects that get no name any more."""
+        for each in self._under_way:
             reply = yield from finish(each.started)
             if reply.error or not each.named:
                 yield from _remove(each.made, reply.error)
-        raise
 
+    def _put_large(self, item: Outgoing) -> Dialogue[FileMoved]:
+        """Store a large file."""
 
-def _wrong(each: _Storing, reply: Reply, checked: bool) -> errors.OSDError | None:
-    """Why the step that this reply ends has failed, if it has."""
-    if reply.error:
-        return put_failed(reply.error) if each.made is None else reply.error
-    writes = each.made is not None and not each.named
-    return difference(reply, each.data) if checked and writes else None
+        def name(made: ObjectRef, values: list[AttributeValue]) -> Dialogue[object]:
+            return act(self._base, self._link(item, made), values)
+
+        path = os.fsdecode(item.path)
+        record = self._records.open("to", str(self._base), path) if self._records else None
+        with closing(record) if record else nullcontext():
+            moved = yield from put_large(
+                item.source, lambda: create(self._base.partition_id), name, record, self._tell
+            )
+        return _moved(item, moved)
 
 
 def _remove(made: ObjectRef | None, error: BaseException | None) -> Dialogue[None]:
-    """Remove an object that could not be named; error: why.  It stays if it may have its name."""
+    """Remove an object that got no name because of error; keep it if it may have got its name."""
     if made is not None and not isinstance(error, MAY_HAVE_ACTED):
         with suppress(errors.OSDError):
             yield from remove(made)
 
 
-def _store(
-    base: ObjectRef,
-    item: Outgoing,
-    replace: bool,
-    lists: Attributes,
-    tell: ByteCounter,
-    records: TransferRecords | None,
-) -> Dialogue[_Storing | FileMoved]:
-    """Begin to store a small file, or store a large one."""
-    data = yield from blocking_call(lambda: _small(item.source))
-    if data is None:
-        return (yield from _put_large(base, item, replace, tell, records))
-    each = _Storing(item, data)
-    yield from _start(base, each, replace, lists)
-    return each
-
-
 def _small(source: Path) -> bytes | None:
-    """The bytes of a file; None: it is a large one.  Raises: OSError; also of what is no file."""
+    """The bytes of a small file; None: the file is large.  Raises: OSError, also if it is no file."""
     descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         state = os.fstat(descriptor)
@@ -229,42 +283,6 @@ def _small(source: Path) -> bytes | None:
         return data if len(data) <= CHUNK else None
     finally:
         os.close(descriptor)
-
-
-def _start(base: ObjectRef, each: _Storing, replace: bool, lists: Attributes) -> Dialogue[None]:
-    """Send the next command for a file: PUT; or WRITE, with these attributes, or LINK."""
-    if each.made is None:
-        params = put_params(each.item.path, each.data, replace=replace)
-        each.started = yield from start(requests.names(base, params))
-    elif each.named:
-        flags = NameFlag.REPLACE if replace else NO_NAME_FLAGS
-        inside = each.made.object_id
-        params = NameParams(NameVerb.LINK, each.item.path, flags=flags, object_id=inside)
-        each.started = yield from start(requests.names(base, params))
-    else:
-        each.started = yield from start(requests.write(each.made, 0, each.data, attributes=lists))
-
-
-def _put_large(
-    base: ObjectRef,
-    item: Outgoing,
-    replace: bool,
-    tell: ByteCounter,
-    records: TransferRecords | None,
-) -> Dialogue[FileMoved]:
-    """Store a large file."""
-    flags = NameFlag.REPLACE if replace else NO_NAME_FLAGS
-
-    def name(made: ObjectRef, values: list[AttributeValue]) -> Dialogue[object]:
-        params = NameParams(NameVerb.LINK, item.path, flags=flags, object_id=int(made.object_id))
-        return act(base, params, values)
-
-    record = records.open("to", str(base), os.fsdecode(item.path)) if records else None
-    with closing(record) if record else nullcontext():
-        moved = yield from put_large(
-            item.source, lambda: create(base.partition_id), name, record, tell
-        )
-    return FileMoved(item, moved.length, moved.object, kept=moved.kept)
 
 
 # ---- out -----------------------------------------------------------------------------------------
@@ -281,75 +299,60 @@ def get_files(
     """Store files of a target as local files, with their modified times; folders must exist.
 
     Args:
-        depth: small files under way at a time.
+        depth: small files to read at a time.
         checked: compare checksums with the target's also for small files.
-        records: continue large files that were cut off; None: begin anew.
-        progress: gets the number of bytes moved.
+        records: of large files whose transfer was cut off, to continue them; None: start again.
+        progress: is called with the number of bytes moved since its last call.
 
-    Yields: the outcome of each file, not in order.
+    Yields: the outcome of each file, in any order.
     """
     tell = progress or _nothing
     lists = CHECKSUM if checked else NO_ATTRIBUTES
     under_way = deque[tuple[Incoming, Any]]()
     remaining = iter(wanted)
-    done = False
     while True:
-        while not done and len(under_way) < depth:
-            item = next(remaining, None)
-            if item is None:
-                done = True
-            elif (content := item.info.content) is not None:
-                yield StreamItem((yield from _outcome(item, _store_content(item, content, tell))))
-            elif item.info.length > CHUNK:
-                yield StreamItem((yield from _outcome(item, _get_large(item, tell, records))))
-            else:
-                length = item.info.length or CHUNK  # 0 also stands for one that is not known
-                request = requests.read(item.info.object, 0, length, attributes=lists)
-                under_way.append((item, (yield from start(request))))
+        while len(under_way) < depth and (item := next(remaining, None)):
+            if item.info.content is not None or item.info.length > CHUNK:
+                yield StreamItem((yield from _outcome(item, _get_now(item, tell, records))))
+                continue
+            length = item.info.length or CHUNK  # 0 also stands for one that is not known
+            request = requests.read(item.info.object, 0, length, attributes=lists)
+            under_way.append((item, (yield from start(request))))
         if not under_way:
             return
         item, started = under_way.popleft()
         yield StreamItem((yield from _outcome(item, _get_small(item, started, checked, tell))))
 
 
-def _outcome(item: Incoming, moving: Dialogue[MovedFile]) -> Dialogue[FileMoved]:
-    try:
-        moved = yield from moving
-        return FileMoved(item, moved.length, moved.object, kept=moved.kept)
-    except errors.Unreachable:
-        raise
-    except (OSError, errors.OSDError) as error:
-        return FileMoved(item, error=error)
-
-
-def _get_large(
+def _get_now(
     item: Incoming, tell: ByteCounter, records: TransferRecords | None
-) -> Dialogue[MovedFile]:
+) -> Dialogue[FileMoved]:
+    """Store a large file, or one whose content came with its path."""
+    if item.info.content is not None:
+        return (yield from _store(item, memoryview(item.info.content), tell))
     destination = str(item.destination.absolute())
     record = records.open("from", str(item.info.object), destination) if records else None
     with closing(record) if record else nullcontext():
-        return (yield from get_large(item, record, tell))
+        return _moved(item, (yield from get_large(item, record, tell)))
 
 
 def _get_small(
     item: Incoming, started: Any, checked: bool, tell: ByteCounter
-) -> Dialogue[MovedFile]:
+) -> Dialogue[FileMoved]:
     reply = yield from finish(started)
     data = reply.data
     whole = checked and len(data) == item.info.length  # else it has become shorter
     if error := reply.error or (whole and data and difference(reply, data)):
         raise error
     if not item.info.length and len(data) == CHUNK:
-        return (yield from _get_large(item, tell, None))
+        return (yield from _get_now(item, tell, None))
+    return (yield from _store(item, data, tell))
+
+
+def _store(item: Incoming, data: memoryview, tell: ByteCounter) -> Dialogue[FileMoved]:
     yield from blocking_call(lambda: _write_whole(item, data))
     tell(len(data))
-    return MovedFile(item.info.object, len(data), 0)
-
-
-def _store_content(item: Incoming, content: bytes, tell: ByteCounter) -> Dialogue[MovedFile]:
-    yield from blocking_call(lambda: _write_whole(item, memoryview(content)))
-    tell(len(content))
-    return MovedFile(item.info.object, len(content), 0)
+    return FileMoved(item, len(data), item.info.object)
 
 
 def _write_whole(item: Incoming, data: memoryview) -> None:
@@ -360,7 +363,7 @@ def _write_whole(item: Incoming, data: memoryview) -> None:
 def differs(moved: FileMoved) -> Dialogue[bool]:
     """Whether a local file and its object have different bytes.
 
-    Raises: OSError: the file cannot be read; OSDError: the object cannot.
+    Raises: OSError: the file cannot be read; OSDError: the object cannot be read.
     """
     assert moved.object is not None
     if isinstance(moved.item, Incoming) and moved.item.info.content is not None:
@@ -376,14 +379,15 @@ def differs(moved: FileMoved) -> Dialogue[bool]:
 def local_tree(
     source: Path, left_out: Callable[[Path], None] | None = None
 ) -> Iterator[tuple[Path, str, bool]]:
-    """What is below a folder: path, name relative to it, and whether it is a folder; folders first.
+    """List a folder and all folders below it; the folders in each come before its files.
 
-    Links to files are followed; links to folders, sockets and devices are left out.
+    Links to files are followed.  Links to folders, sockets and devices are left out.
 
     Args:
-        left_out: is called with the path of each of these.
+        left_out: is called with the path of each link, socket and device that is left out.
 
-    Raises: OSError: it cannot be read.
+    Yields: path, path relative to the folder, and whether it is a folder.
+    Raises: OSError: a folder cannot be read.
     """
     skip = left_out or (lambda path: None)
 

@@ -290,6 +290,18 @@ def test_what_cannot_be_asked_is_refused(
     assert bytes(target.fs.read_bytes(f"{top}/b")) == b"one more"
 
 
+def test_a_refused_file_does_not_end_the_transfer_of_the_others(
+    target: pyosd.Target, functions: Functions, tell: ObjectRef, zone: ObjectRef, tmp_path: Path
+) -> None:
+    root = ref(zone.partition_id)
+    functions.hook(root, Hook(tell, HookEvent.CREATE))
+    (tmp_path / "small").write_bytes(b"x")
+    files = [Outgoing(tmp_path / "small", b"a"), Outgoing(tmp_path / "small", b"b")]
+    moved = {each.item: each.error for each in target.carry_stream(put_files(root, files))}
+    assert moved.keys() == {*files}
+    assert all(isinstance(error, ChangeRefused) for error in moved.values())
+
+
 def test_a_function_that_is_not_active(
     target: pyosd.Target, functions: Functions, tell: ObjectRef, zone: ObjectRef
 ) -> None:
