@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tables and JSON on stdout: numbers to the right, names cut before ids, colour never alone."""
+"""Print tables, JSON and prose to stdout.
+
+In a table numbers are aligned right.  To fit a terminal, columns with `shrink` are cut, then whole columns
+with `drop` are left out.  Colour repeats what a text says and never replaces it.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +41,11 @@ __all__ = [
 ]
 
 FORMATS = ("table", "wide", "json", "jsonl", "id")
-# JSON escapes the control characters of ASCII but for DEL.  These are the rest, those that reverse the
-# direction of text, and the surrogates that stand for bytes of a name that is not UTF-8.
+# json.dumps() escapes the ASCII control characters except DEL.  These are the characters that json_line()
+# escapes, too: the other control characters, those that change the direction of text, and the surrogates
+# that stand for bytes of a name that is not UTF-8.
 UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-SHORTEST = 6  # a column is not cut below this
+SHORTEST = 6  # characters to which a column can be cut
 
 JsonRow = dict[str, Any]
 """One row, with the keys of its JSON schema."""
@@ -48,10 +53,10 @@ JsonRow = dict[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table, made from a record.
+    """One column of a table.  text, colour: functions of a record that give the cell.
 
-    right: numbers.  shrink: its texts may be cut.  wide: only with -o wide.
-    drop: left out where the terminal is too narrow, those with the greatest number first; 0: never.
+    right: align right, as numbers.  shrink: the texts can be cut.  wide: show only with -o wide.
+    drop: leave out if the terminal is too narrow, the column with the greatest number first; 0: never.
     """
 
     header: str
@@ -64,14 +69,14 @@ class Column:
 
 
 def colour_wanted(choice: str, stream: Any) -> bool:
-    """Decide about colour: the flag, else NO_COLOR and whether a person reads the stream."""
+    """Whether to colour: as the flag says; for "auto" on a terminal, unless NO_COLOR is set."""
     if choice != "auto":
         return choice == "always"
     return not os.environ.get("NO_COLOR") and bool(stream.isatty())
 
 
 def width_of_stdout() -> int | None:
-    """Columns to fit into; None where nobody looks and nothing must be cut."""
+    """Columns of the terminal; None: stdout is no terminal, so nothing must be cut."""
     if not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
@@ -82,7 +87,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _fit(columns: Sequence[Column], widths: list[int], room: int) -> bool:
-    """Take from the widest column that may shrink until all fit; False: none can give more."""
+    """Narrow the widest column that can shrink until all fit.  Returns: False: they cannot."""
     excess = sum(widths) + 2 * (len(widths) - 1) - room
     while excess > 0:
         able = [n for n, each in enumerate(columns) if each.shrink and widths[n] > SHORTEST]
@@ -95,7 +100,7 @@ def _fit(columns: Sequence[Column], widths: list[int], room: int) -> bool:
 
 
 def _without_least(columns: Sequence[Column]) -> list[Column]:
-    """The columns but the one to go first; all of them when none may."""
+    """The columns without the one to drop first; all of them if none can be dropped."""
     most = max(columns, key=lambda each: each.drop)
     return [each for each in columns if each is not most or not most.drop]
 
@@ -108,9 +113,9 @@ def table_lines(
     colour: bool = False,
     room: int | None = None,
 ) -> list[str]:
-    """Rows under their headers, two spaces between columns.
+    """The lines of a table, with two spaces between columns.
 
-    Args: room: columns of the terminal to fit into; None: nothing is cut.
+    Args: room: columns of the terminal; None: nothing is cut.
     """
     table = [[harmless(column.text(row)) for column in columns] for row in rows]
     widths = [
@@ -136,14 +141,16 @@ def table_lines(
 
 
 def print_lines(lines: Iterable[str], colour: bool = False) -> None:
-    """Print lines in one piece, so that a pipe's reader may take the first ones and go, as head does."""
+    """Print lines with one write, so that a reader such as `head` can close the pipe after the first."""
     click.echo("".join(f"{line}\n" for line in lines), nl=False, color=colour or None)
 
 
 def folded(line: str, width: int | None, hang: int = 2) -> list[str]:
-    """A line of prose in as many as fit the width, at blanks; those that follow are indented further.
+    """Break a line of prose at blanks, so that each part fits.
 
-    Args: width: None: it stays one.  hang: columns by which, beyond the line's own indentation.
+    Args:
+        width: columns; None: the line stays one.
+        hang: columns by which the parts after the first are indented, beyond the line's own indentation.
     """
     if width is None or len(line) <= width:
         return [line]
@@ -152,7 +159,7 @@ def folded(line: str, width: int | None, hang: int = 2) -> list[str]:
         line,
         max(width, len(indent) + SHORTEST),
         subsequent_indent=indent,
-        break_long_words=False,  # ids, digests and commands are there to be copied
+        break_long_words=False,  # ids, digests and commands must stay easy to copy
         break_on_hyphens=False,
         replace_whitespace=False,
         expand_tabs=False,
@@ -160,7 +167,7 @@ def folded(line: str, width: int | None, hang: int = 2) -> list[str]:
 
 
 def print_prose(lines: Iterable[str], hang: int = 2) -> None:
-    """Print sentences, folded to the terminal; on a pipe a line stays a line."""
+    """Print sentences, broken to fit a terminal; without a terminal each line stays one."""
     width = width_of_stdout()
     print_lines(part for line in lines for part in folded(line, width, hang))
 
@@ -168,13 +175,13 @@ def print_prose(lines: Iterable[str], hang: int = 2) -> None:
 def print_table(
     columns: Sequence[Column], rows: Iterable[JsonRow], header: bool, colour: bool
 ) -> None:
-    """Print rows, cut to the terminal if there is one."""
+    """Print rows; on a terminal they are cut to its width."""
     room = width_of_stdout()
     print_lines(table_lines(columns, [*rows], header=header, colour=colour, room=room), colour)
 
 
 def json_line(value: Any) -> str:
-    """One JSON value on one line, without what a terminal would obey."""
+    """One JSON value on one line, with all control characters escaped."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isprintable() else UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -194,16 +201,16 @@ def print_records(
     header: bool = True,
     colour: bool = False,
 ) -> None:
-    """Print a listing in the format asked for.
+    """Print a listing.
 
     Args:
         records: each with "schema" and "id".
         columns: of the table.
-        output: one of FORMATS.
-        schema: of the JSON object that holds all of them.
-        name: the key of the list in it.
-        header: whether a table has a first line.
-        colour: whether a table may be coloured.
+        output: the format, one of FORMATS.
+        schema: of the JSON object that holds the records.
+        name: the key of the list in that object.
+        header: whether a table has a line of headers.
+        colour: whether a table is coloured.
     """
     if output == "json":
         print_json({"schema": schema, name: list(records)})
@@ -232,7 +239,7 @@ def format_bytes(count: int) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A duration as a person says it."""
+    """A duration with a fitting unit: "12 us", "3.4 ms", "5.60 s", "1:02", "1:02:03"."""
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} us"
     if seconds < 1:
@@ -245,7 +252,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_time(milliseconds: int | None) -> str:
-    """A point in time, local, to the second; "-" for none."""
+    """A point in time, given in ms since 1970, as local time in seconds; "-" for None and 0."""
     if not milliseconds:
         return "-"
     return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the kernel knows of the file system: nodes, which stand for objects, and their names.  No I/O.
+"""The table of nodes: the objects that the kernel knows, and their names.  No I/O.
 
-A node lives as long as the kernel has references to it.  A directory remembers the directory above it and
-its name, so that commands on two directories can have paths.
+A node lives as long as the kernel has references to it.  A directory remembers its parent and its name,
+because a command on two directories needs a path from one to the other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Place: TypeAlias = "tuple[Node, bytes]"
 
 @dataclass(slots=True)
 class JobFile:
-    """A file or directory of jobs, by its path.  content: as of PathInfo."""
+    """A file or directory below .jobs, by its path.  content: see PathInfo."""
 
     path: str
     content: bytes | None = None
@@ -39,10 +39,11 @@ class JobFile:
 
 @dataclass(slots=True)
 class ViewFile:
-    """A file or directory of a view.
+    """A file or directory below .views.
 
-    base: the object that has the names and attributes; None: of .views itself.  counted: a version of
-    the base's data, and the length of the view's, which no attribute has.
+    base: the object that has the names and attributes; None: the node is .views itself.
+    counted: a version of the base's data, and the length of the view's data at that version.  No
+    attribute has that length.
     """
 
     base: ObjectRef | None
@@ -52,11 +53,12 @@ class ViewFile:
 
 @dataclass(slots=True)
 class UnstoredFile:
-    """What a file has that the target does not have.
+    """Data and attributes of a file that the target does not have yet.
 
-    cuts: it was opened with O_TRUNC.  made: the target has the file, without data.  described: mode or
-    owner were set.  accessed, modified: times that were set, in ns.  due: when it is stored although
-    nobody waits, in time of the loop; None: that has been tried.
+    cuts: the file was opened with O_TRUNC.  made: the target has the file, without data.
+    described: mode or owner were set.  accessed, modified: times that were set, in ns.
+    storing: done when the file has been stored; None: nothing is under way.
+    due: time of the loop at which the file is stored in the background; None: that has been tried.
     """
 
     cuts: bool
@@ -70,7 +72,7 @@ class UnstoredFile:
 
 
 class AllNames(NamedTuple):
-    """Names that a directory can have; until: others are absent until then (monotonic)."""
+    """All names of a directory.  until: other names are taken as absent until then (monotonic)."""
 
     found: set[bytes]
     until: float
@@ -78,26 +80,38 @@ class AllNames(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An object that the kernel knows.
+    """An object that the kernel knows.  Times are those of time.monotonic().
 
-    places: directories and names that it was found at; above: the last one.  kept: until when the kernel
-    uses one without asking (monotonic).  opens: open files.
-    hidden: the name it has while it is open and the kernel has removed its last one.
-    cached: the version of the data in the kernel's cache, b"" if that is not known.
-    partial: the kernel has not the last page of these data.
-    fresh: it was made here and is open since, so the kernel need not fear that it is privileged.
+    Names:
+    places: directories and names at which the object was found.  above: the last of them.
+    kept: until when the kernel uses a name without asking again.
+    hidden: the temporary name of an open object whose last name was removed.
+    looked_up: a thread that the kernel makes look up a name again, and that name.
+    names: all names of a directory that a program here has just made.
+    refuses: this directory has refused a new file.  New files in it are made at once, so that
+    open() gets the error.
+
+    References:
+    lookups: the kernel's references.  opens: open files.
+    fresh: a program here made the object and still has it open, so it has no privileges to drop.
+
+    Attributes:
+    facts: as the target gave them.  asked: when; 0: a program here has changed the object since.
+    changed: the number of the last change by a program here (NodeTable.changes).
+    told: the attributes that the kernel was last given.
+    inode: the number of the inode; 0: the kernel was not given it yet.
     shown: set if the node is below .jobs or .views.
-    asked: when the target gave the facts (monotonic); 0: something here has changed the object since.
-    changed: the number of the last change here (NodeTable.changes).
-    looked_up: a thread that the kernel makes ask again, and the name that it has found.
-    new: what the target does not have yet; the object's id is then one of this mount.
-    refuses: of a directory: new files in it must be made at once, so that the refusal is known.
-    told: what the kernel was told of its attributes last.  head: when it was read, and the first data.
-    counted: a version of the data, and their length, which no attribute has.
-    names: of a directory that was made here a moment ago: all that it can have.
-    inode: its number, 0: the kernel was not told yet.
 
-    The core reads some of this, too (kernel_node.c).
+    Data:
+    writer: sends the data that programs write.
+    new: data and attributes that the target does not have yet.  If it does not have the object either,
+    the object's id is made up by this mount.
+    cached: the version of the data in the kernel's cache; b"": not known.
+    partial: the kernel's cache lacks the last page of these data.
+    head: when the first data were read, and these data.
+    counted: a version of the data, and their length at that version, if no attribute has it.
+
+    The C core reads some of these fields, too (kernel_node.c).
     """
 
     id: int
@@ -127,13 +141,13 @@ class Node:
     inode: int = 0
 
     def learn(self, facts: Facts, since: int) -> None:
-        """Take what the target says.  since: the number of changes when it was asked."""
+        """Take facts from the target.  since: NodeTable.changes when the target was asked."""
         self.facts = facts
         self.asked = time.monotonic() if self.changed <= since else 0.0
 
 
 class NodeTable:
-    """All nodes.  by_id: each.  changes: how many of them programs here have changed."""
+    """All nodes.  by_id: by their ids.  changes: counts the changes by programs here."""
 
     def __init__(self, root: ObjectRef, facts: Facts) -> None:
         self.root = Node(ROOT_ID, root, True, facts, lookups=1)
@@ -144,13 +158,13 @@ class NodeTable:
         self.changes = 0
 
     def change(self, node: Node) -> None:
-        """A program here changes the object: what is known of it is old, and what is under way, too."""
+        """Record that a program here changes the object.  Facts known or under way are then old."""
         self.changes += 1
         node.changed = self.changes
         node.asked, node.told, node.head = 0.0, (), None
 
     def change_entries(self, directory: Node) -> None:
-        """A program here has changed a directory's entries, and so its times, which are estimated."""
+        """Record that a program here changed a directory's entries, and estimate its new times."""
         self.changes += 1
         directory.changed = self.changes
         stat = directory.facts.stat
@@ -185,9 +199,9 @@ class NodeTable:
         facts: Facts,
         since: int,
     ) -> Node:
-        """The node of an object that a directory has under a name; a new one if need be.
+        """The node of an object that was found in a directory under a name; made if there is none.
 
-        since: as of Node.learn().
+        since: see Node.learn().
         """
         node = self._by_object.get(obj)
         if node is None or node.is_directory != is_directory:  # an id can be used again
@@ -200,7 +214,7 @@ class NodeTable:
         return node
 
     def add_new(self, parent: Node, name: bytes, facts: Facts) -> Node:
-        """The node of a file that the target does not have yet."""
+        """Make the node of a file that the target does not have yet."""
         self._last += 1
         obj = ref(parent.object.partition_id, _NEW | self._last)
         node = self.by_id[self._last] = self._by_object[obj] = Node(self._last, obj, False, facts)
@@ -208,7 +222,7 @@ class NodeTable:
         return node
 
     def bind(self, node: Node, obj: ObjectRef) -> None:
-        """The target has made the object of a node."""
+        """Give a new file's node the object that the target has made for it."""
         self._by_object.pop(node.object, None)
         node.object, node.inode = obj, self.number(obj)
         self._by_object.setdefault(obj, node)
@@ -216,7 +230,7 @@ class NodeTable:
     def show(
         self, parent: Node, name: bytes, obj: ObjectRef, shown: JobFile | ViewFile, facts: Facts
     ) -> Node:
-        """The node of what a directory shows under a name; a new one if need be."""
+        """The node of a job or view that a directory shows under a name; made if there is none."""
         is_directory = modes.S_ISDIR(facts.stat.mode)
         node = self.at(parent, name)
         if node is None or (node.object, node.is_directory) != (obj, is_directory):
@@ -228,13 +242,13 @@ class NodeTable:
 
     @staticmethod
     def is_within(directory: Node, other: Node) -> bool:
-        """Whether a directory is another one, or below it, as far as is known here."""
+        """Whether a directory is `other` or below it, as far as this table knows."""
         while directory is not other and directory.above:
             directory = directory.above[0]
         return directory is other
 
     def place(self, node: Node, parent: Node, name: bytes) -> None:
-        """The node has this name now; a directory no other one.
+        """Give a node a name.  A directory loses its other one.
 
         Raises: WithErrno: the directory would be below itself, so the way to its parent is old, or the
             target wrong.  The kernel says the same of what it knows.
@@ -255,7 +269,7 @@ class NodeTable:
             parent.names.found.add(name)
 
     def lacks(self, parent: Node, name: bytes) -> bool:
-        """Whether it is known without asking that a directory does not have a name."""
+        """Whether a directory surely does not have a name, without asking the target."""
         if parent.names is None or name in parent.names.found:
             return False
         if time.monotonic() < parent.names.until:
@@ -264,13 +278,13 @@ class NodeTable:
         return False
 
     def remove(self, parent: Node, name: bytes) -> None:
-        """A program here has taken a name away."""
+        """Record that a program here removed a name."""
         self.leave(parent, name)
         if parent.names:
             parent.names.found.discard(name)
 
     def leave(self, parent: Node, name: bytes) -> None:
-        """Nothing has this name any more."""
+        """Forget a name: it stands for nothing any more."""
         node = self._by_place.pop((parent.id, name), None)
         if node:
             node.places.discard((parent.id, name))
@@ -293,7 +307,7 @@ class NodeTable:
                 del self._by_place[each]
 
     def anchor(self, node: Node) -> tuple[ObjectRef, list[bytes]]:
-        """The partition, or the top of the file system, that a directory is below, and its path there."""
+        """The partition, or the top of the file system, above a directory, and the path from there."""
         path = list[bytes]()
         while node.above and node.object.object_id:
             node, name = node.above
@@ -308,8 +322,9 @@ class NodeTable:
         return node.inode
 
     def number(self, obj: ObjectRef) -> int:
-        """The number of an object's inode: its id, with the partition's in the upper bits if the file
-        system has several."""
+        """The number of an object's inode: its id.  If the file system has several partitions, the
+        upper bits have the partition's id.
+        """
         if self.root.object.partition_id:
             return obj.object_id or obj.partition_id
         if not obj.partition_id:
