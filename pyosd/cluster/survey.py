@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the copies of a partition stand, and what each object needs.
+"""Find the copies of a partition's objects, and decide what each object needs.
 
-survey() asks the targets.  judge() decides about one object; it sends nothing.
+survey() asks the targets.  judge() decides about one object and sends nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SHOWN = 12  # hexadecimal digits of a hash in a sentence
 
 
 class CopyFault(StrEnum):
-    """What is wrong with an object or with one of its copies."""
+    """A fault of an object or of one of its copies."""
 
     MISSING = "missing"
     UNFINISHED = "unfinished"
@@ -53,7 +53,7 @@ class CopyFault(StrEnum):
 
 
 class Prefer(StrEnum):
-    """Which copy counts where copies differ."""
+    """The copy that counts where copies differ."""
 
     NEWEST = "newest"
     UNCHANGED = "unchanged"
@@ -61,7 +61,7 @@ class Prefer(StrEnum):
 
 @dataclass(frozen=True)
 class CopyFinding:
-    """One fault.  target: the one that has, or should have, the copy; "" where none is meant."""
+    """One fault.  target: the one that has the copy or should have it; "": the fault is the object's."""
 
     object: ObjectRef
     target: str
@@ -73,10 +73,15 @@ class CopyFinding:
 class KnownCopy:
     """One copy as its target describes it.
 
-    names: targets that the copy names.  version: of its data.  modified: ms since 1970 by the
-    target's clock.  seal: what was written; None: not recorded.  checked: the data were found to fit
-    the seal at this version.  digest: SHA-256 of the data; b"" while it is not known.
-    unreadable: why the data cannot be read, "" if they can.  unchecked: why nothing is known of them.
+    names: the targets that the copy's attribute names.
+    length, version: of its data.
+    modified: when the data changed, in ms since 1970 by the target's clock.
+    seal: hash and length of the data as they were written; None: not recorded.
+    checked: the data of this version were compared with the seal and are equal.
+    unfinished: the copy is still being written, or was abandoned.
+    digest: SHA-256 of the data; b"": not known yet.
+    unreadable: why the target cannot read the data; "": it can.
+    unchecked: why the data could not be compared; "": they could.
     """
 
     target: str
@@ -106,10 +111,12 @@ class KnownCopy:
 class ObjectNeeds:
     """What an object needs.
 
-    source: a copy to read from; None: there is none, or copies differ.  wanted: the targets that
-    belong to it.  write: targets that need a copy.  replace: what such a target has instead.
-    label: targets whose attributes are out of date.  versions: of the data of good copies.
-    drop: copies that belong elsewhere.
+    wanted: the targets that belong to it.
+    source: a copy to read from; None: there is none, or the copies differ.  Then nothing is written.
+    write: the targets that need a copy.  replace: the bad copies that some of them have.
+    label: the targets whose copy is good, but not its attributes.
+    versions: of the data of the good copies, by target.
+    drop: copies at targets that do not belong to the object.
     """
 
     object: ObjectRef
@@ -121,6 +128,10 @@ class ObjectNeeds:
     versions: dict[str, bytes] = field(default_factory=dict)
     drop: list[KnownCopy] = field(default_factory=list)
     findings: list[CopyFinding] = field(default_factory=list)
+
+    def report(self, target: str, fault: CopyFault, detail: str = "") -> None:
+        """Add a finding."""
+        self.findings.append(CopyFinding(self.object, target, fault, detail))
 
 
 States = dict[ObjectRef, dict[str, KnownCopy]]
@@ -152,13 +163,16 @@ def _listed(cluster: Many, name: str, partition_id: int) -> dict[ObjectRef, Know
 def survey(
     cluster: Many, partition_id: int, names: Iterable[str], *, all_data: bool = False
 ) -> States:
-    """Ask targets for the copies that they have of the objects that put() wrote.
+    """Ask targets for their copies of the objects that put() wrote.
 
     Jobs at the targets compute the hashes of data that have changed since they were last checked.
 
-    Args: names: of the targets to ask.  all_data: compute the hashes of all data.
+    Args:
+        names: the targets to ask.
+        all_data: compute the hashes of all data.
+
     Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
-        ValueError: an attribute of a copy is no longer what put() wrote.
+        ValueError: an attribute of a copy has no valid value.
     """
     asked = list(names)
     found: States = {}
@@ -193,7 +207,7 @@ def survey(
 
 
 def _read(state: KnownCopy, outcome: ObjectOutcome) -> KnownCopy:
-    """The state of a copy whose data were read, or could not be."""
+    """The state of a copy after a job has read its data, or has failed to."""
     state = replace(state, digest=b"", checked=False)
     if outcome.error.startswith("StorageError:"):
         return replace(state, unreadable=outcome.error)
@@ -213,7 +227,7 @@ def _read(state: KnownCopy, outcome: ObjectOutcome) -> KnownCopy:
 def _source(
     usable: Sequence[KnownCopy], prefer: Prefer | None
 ) -> tuple[KnownCopy | None, list[KnownCopy]]:
-    """The copy that counts, and the copies of which one has to be chosen first."""
+    """The copy that counts; if there is none because copies differ, these copies."""
     contents = {(state.digest, state.length) for state in usable}
     if len(contents) <= 1:
         return (usable[0] if usable else None), []
@@ -239,49 +253,65 @@ def judge(
 ) -> ObjectNeeds:
     """Decide what an object needs.
 
-    Args: states: its copies, by target.  members: targets over which objects are placed.
-        copies: how many it shall have; None: as many as its copies name.
-        prefer: which copy counts where they differ; None: that is a fault, and nothing is written.
+    Args:
+        states: its copies, by target.
+        members: the targets over which objects are placed.
+        copies: how many the object shall have; None: as many as its copies name.
+        prefer: the copy that counts where copies differ; None: differing copies are a fault, and
+            nothing is written.
     """
     count = copies or max(len(state.names) for state in states.values()) or 1
     wanted = place(obj, members, min(count, len(members)))
-    found = ObjectNeeds(obj, wanted)
-    say = found.findings.append
+    needs = ObjectNeeds(obj, wanted)
     if count > len(members):
-        say(CopyFinding(obj, "", CopyFault.TOO_FEW, f"{count} copies, {len(members)} targets"))
+        needs.report("", CopyFault.TOO_FEW, f"{count} copies, {len(members)} targets")
     usable = [state for state in states.values() if state.usable]
-    found.source, differing = _source(usable, prefer)
+    source, differing = _source(usable, prefer)
     for state in differing:
         how = "as written" if state.as_written else "changed since it was written"
         text = f"{state.length} bytes, SHA-256 {state.digest.hex()[:_SHOWN]}, {how}"
-        say(CopyFinding(obj, state.target, CopyFault.DIFFERS, text))
+        needs.report(state.target, CopyFault.DIFFERS, text)
     for name in wanted:
         if name not in states:
-            say(CopyFinding(obj, name, CopyFault.MISSING))
-    for name, state in states.items():
-        if state.unfinished:
-            say(CopyFinding(obj, name, CopyFault.UNFINISHED))
-        elif state.unreadable:
-            say(CopyFinding(obj, name, CopyFault.UNREADABLE, state.unreadable))
-        elif {*state.names} != {*wanted}:
-            say(CopyFinding(obj, name, CopyFault.UNNAMED, f"names {', '.join(state.names)}"))
-        if name not in wanted:
-            say(CopyFinding(obj, name, CopyFault.MISPLACED, f"belongs to {', '.join(wanted)}"))
-        if state.unchecked:
-            found.source = None
-            say(CopyFinding(obj, name, CopyFault.FAILED, state.unchecked))
-    if found.source is None:
-        return found
-    content = found.source.digest, found.source.length
-    good = {state.target for state in usable if (state.digest, state.length) == content}
-    found.write = [name for name in wanted if name not in good]
-    found.replace = {name: states[name] for name in found.write if name in states}
-    found.versions = {name: states[name].version for name in good}
-    found.label = [
+            needs.report(name, CopyFault.MISSING)
+    for state in states.values():
+        _report_faults(needs, state)
+    if source and not any(state.unchecked for state in states.values()):
+        _plan(needs, states, source)
+    return needs
+
+
+def _report_faults(needs: ObjectNeeds, state: KnownCopy) -> None:
+    """Report what is wrong with one copy."""
+    name, belongs = state.target, ", ".join(needs.wanted)
+    if state.unfinished:
+        needs.report(name, CopyFault.UNFINISHED)
+    elif state.unreadable:
+        needs.report(name, CopyFault.UNREADABLE, state.unreadable)
+    elif {*state.names} != {*needs.wanted}:
+        needs.report(name, CopyFault.UNNAMED, f"names {', '.join(state.names)}")
+    if name not in needs.wanted:
+        needs.report(name, CopyFault.MISPLACED, f"belongs to {belongs}")
+    if state.unchecked:
+        needs.report(name, CopyFault.FAILED, state.unchecked)
+
+
+def _plan(needs: ObjectNeeds, states: Mapping[str, KnownCopy], source: KnownCopy) -> None:
+    """Set what has to be written, labelled and dropped, if source is the copy that counts."""
+    wanted = needs.wanted
+    good = {
+        name: state
+        for name, state in states.items()
+        if state.usable and (state.digest, state.length) == (source.digest, source.length)
+    }
+    needs.source = source
+    needs.write = [name for name in wanted if name not in good]
+    needs.replace = {name: states[name] for name in needs.write if name in states}
+    needs.versions = {name: state.version for name, state in good.items()}
+    needs.label = [
         name
         for name in wanted
         if name in good
-        and not (states[name].names == wanted and states[name].as_written and states[name].checked)
+        and not (good[name].names == wanted and good[name].as_written and good[name].checked)
     ]
-    found.drop = [state for name, state in states.items() if name not in wanted]
-    return found
+    needs.drop = [state for name, state in states.items() if name not in wanted]
