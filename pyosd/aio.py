@@ -78,7 +78,7 @@ class AsyncTarget(TargetTable, PollingCommands):
         return f"<pyosd.AsyncTarget {place}>"
 
     async def close(self) -> None:
-        """Log out; jobs go on.  Never raises; may be repeated."""
+        """Log out; jobs continue.  Never raises; can be called again."""
         await self._iscsi.close()
 
     @property
@@ -92,15 +92,15 @@ class AsyncTarget(TargetTable, PollingCommands):
         return self._iscsi.bytes_received
 
     async def ping(self) -> float:
-        """iSCSI NOP-Out and back.  Returns: seconds it took."""
+        """Send an iSCSI NOP-Out and wait for the answer.  Returns: the seconds that took."""
         return await self._iscsi.ping()
 
     async def manage_tasks(self, function: TaskFunction) -> int:
-        """ABORT TASK SET, CLEAR TASK SET or a reset.  Returns: TaskResponse, 0: done."""
+        """Send ABORT TASK SET, CLEAR TASK SET or a reset.  Returns: a TaskResponse; 0: done."""
         return await self._iscsi.manage_tasks(function)
 
     def partition(self, partition_id: int) -> ObjectRef:
-        """Name a partition; nothing is sent."""
+        """The reference of a partition; nothing is sent."""
         return ref(partition_id)
 
     # ---- files ----------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class AsyncTarget(TargetTable, PollingCommands):
         return AsyncFileSystem(self)
 
     async def open(self, path: str, mode: str = "rb") -> AsyncFile:
-        """Open a file by its path: fs.open()."""
+        """Open a file by its path; see fs.open()."""
         return await self.fs.open(path, mode)
 
     # ---- functions ------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ class AsyncTarget(TargetTable, PollingCommands):
 
     @takes_options(prepare)
     async def exec(self, prepared: Prepared) -> AsyncJob:
-        """Run code near the data.
+        """Submit code as a job, which runs near the data.
 
-        Returns: the AsyncJob, accepted for good.  With array the code runs once for each index, and
+        Returns: the AsyncJob; the target has stored it.  With array the code runs once for each index, and
             the result is an AsyncJobArray; exec_array() is the same with that type.
         Raises: as pyosd.Target.exec().
         """
@@ -135,9 +135,9 @@ class AsyncTarget(TargetTable, PollingCommands):
 
     @takes_options(prepare)
     async def exec_array(self, prepared: Prepared) -> AsyncJobArray:
-        """Run code once for each index of an array, as jobs accepted together or not at all.
+        """Submit code once for each index of an array.  The target accepts all of these jobs or none.
 
-        The options of a job hold for each member.
+        The options are those of each member.
 
         Raises: as exec().  ValueError: array is missing, or has no such indices.
         """
@@ -151,18 +151,25 @@ class AsyncTarget(TargetTable, PollingCommands):
         failed: bool = False,
         **how: Unpack[submission.Submission],
     ) -> AsyncJob:
-        """Run a job that has ended again; failed: of an array only the members that did not complete.
+        """Run a job again that has ended, as a new job.
 
-        See pyosd.jobs.retrying.retry.
+        Args:
+            code: the code to run; None: the code of the old job, which the target keeps of jobs that
+                did not complete.
+            failed: run only the members of an array that did not complete.
+            how: options as for exec(); the others are those of the old job.  Its rights are not known.
+
+        Raises: JobExpired; ValueError: the job has not ended, or failed is True and nothing failed,
+            or the target does not have the code; as exec().
         """
         return await self.carry(retrying.retry(KINDS, self, job, code=code, failed=failed, **how))
 
     def job(self, job: ObjectRef) -> AsyncJob:
-        """A job known by its surrogate; nothing is sent."""
+        """The job that has this surrogate; nothing is sent."""
         return AsyncJob(self, job)
 
     async def array(self, job: ObjectRef) -> AsyncJobArray:
-        """An array known by its surrogate; its indices are asked for.
+        """The array that has this surrogate; one command reads its indices.
 
         Raises: JobExpired; ValueError: it is no array.
         """
@@ -212,10 +219,10 @@ def connect(
 ) -> Connecting:
     """Log in to a target: `async with connect(url) as target`, or `target = await connect(url)`.
 
-    Arguments as pyosd.connect().  The target belongs to the running event loop.
+    Arguments: see pyosd.connect().  The target belongs to the running event loop.
 
-    Raises: ValueError: not such a URL, or there is none; OSError: a file of the profile cannot be
-        read; when awaited: Unreachable; LoginRejected.
+    Raises: ValueError: the URL is wrong or missing; OSError: a file of the profile cannot be read; when
+        awaited: Unreachable; LoginRejected.
     """
     if url is None:
         url = target_url()

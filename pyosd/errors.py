@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class OSDError(Exception):
     """The target refused or failed a command.
 
-    sense_key, asc, ascq: the sense code, all 0 where the SAM status says it all.
-    text: what happened, in words.  sense: the decoded sense data with every descriptor, or None.
+    sense_key, asc, ascq: the sense code; all 0: there is only a SAM status.
+    text: the error in words.  sense: the decoded sense data with every descriptor, or None.
     sam_status: the SAM status byte (02h CHECK CONDITION, 08h BUSY, ...).
     """
 
@@ -73,9 +73,9 @@ class NotFound(OSDError, KeyError):
 
 
 class PermissionDenied(OSDError, PermissionError):
-    """The capability does not allow it, or is not valid (any more).
+    """The capability does not permit the command, or is not valid.
 
-    verified: False: the refusal should have carried a proof that it is the target's, and did not.
+    verified: False: the refusal lacks the proof that the target has sent it.
     """
 
     verified = True
@@ -93,7 +93,7 @@ class NoSpace(OSDError):
 
 
 class Conflict(OSDError):
-    """The state of things forbids it: a job that has not ended is in the way, or Exists, NotEmpty."""
+    """The present state does not permit the command, for example because a job has not ended."""
 
 
 class Exists(Conflict):
@@ -109,18 +109,18 @@ class Invalid(OSDError):
 
 
 class ChangeRefused(OSDError):
-    """A function that checks changes of the object does not permit this one.
+    """A function that checks changes of the object refuses this one.
 
-    The text begins with what the function says.  Nothing has changed.
+    The text begins with that of the function.  Nothing was changed.
     """
 
 
 class StorageError(OSDError):
-    """The target's storage failed; its log says how."""
+    """The storage of the target failed; the target's log has the details."""
 
 
 class VersionMismatch(Conflict):
-    """The object's data have another version than the one wanted; nothing was read or changed."""
+    """The data of the object have another version than the required one; nothing was read or changed."""
 
 
 class FunctionInUse(Conflict):
@@ -142,7 +142,7 @@ class NoSuchName(NotFound, FileNotFoundError):
 
 
 class NameExists(Exists, FileExistsError):
-    """The directory has this name already."""
+    """The directory already has this name."""
 
 
 class NotADirectory(Invalid, NotADirectoryError):
@@ -150,11 +150,11 @@ class NotADirectory(Invalid, NotADirectoryError):
 
 
 class IsADirectory(Invalid, IsADirectoryError):
-    """The name is a directory's, and the command is about a user object."""
+    """The name is that of a directory, but the command needs a user object."""
 
 
 class NameChanged(Conflict):
-    """The name belongs to another object than the one expected."""
+    """The name belongs to another object than expected."""
 
 
 class TaskAborted(OSDError):
@@ -162,10 +162,10 @@ class TaskAborted(OSDError):
 
 
 class TargetBusy(OSDError):
-    """The queue is full or the caller's share is used up; nothing was done.
+    """The queue is full, or the user's share of it is used up; nothing was done.
 
-    retry_after: seconds the target suggests to wait.  queue_depth: jobs it has queued, if it says.
-    hint_run_locally: True: it may be quicker to fetch the data and compute here.
+    retry_after: seconds to wait before another attempt.  queue_depth: queued jobs; None: not known.
+    hint_run_locally: True: to fetch the data and compute here may take less time.
     """
 
     @property
@@ -186,10 +186,10 @@ class TargetBusy(OSDError):
 
 
 class PushedBack(OSDError):
-    """The target expects that the client runs the job sooner itself; nothing was done.
+    """The target expects the job to end sooner at the client, and has not accepted it.
 
-    near, wait, home: the times it compared, in seconds: of the work near the data, of the wait for
-    it, and of the work at the client, with other work that clients are doing.
+    near, wait, home: the times that it compared, in seconds: of the work near the data, of the wait
+    before it, and of the work at the client beside the other work of clients.
     """
 
     @property
@@ -213,9 +213,9 @@ class PushedBack(OSDError):
 
 
 class TooLate(PushedBack):
-    """The pool has a deadline, and the job is not expected to end before it; nothing was done.
+    """The target expects the job to end after the deadline of the pool, and has not accepted it.
 
-    near, wait, deadline: in seconds; near is 0 if it is not known.  home is not known, so 0.
+    near, wait, deadline: in seconds; near is 0 if it is not known.  home is not known, and 0.
     """
 
     @property
@@ -230,7 +230,7 @@ class TooLate(PushedBack):
 
 
 class Unreachable(OSDError, ConnectionError):
-    """No session with the target: refused, timed out, rejected at login, or broken protocol."""
+    """There is no session with the target: it refused, timed out, or violated the protocol."""
 
     def __init__(self, text: str) -> None:
         super().__init__(0, 0, 0, text, sam_status=0)
@@ -240,21 +240,21 @@ class Unreachable(OSDError, ConnectionError):
 
 
 class SessionLost(Unreachable):
-    """The connection ended before the answer came: whether the command acted is unknown."""
+    """The connection ended before the answer came.  Whether the command acted is unknown."""
 
 
 class CommandTimeout(SessionLost, TimeoutError):
-    """No answer in time; the session was dropped, so whether the command acted is unknown."""
+    """There was no answer in time.  The session was closed; whether the command acted is unknown."""
 
 
 class ProtocolError(Unreachable):
-    """The target sent something iSCSI or OSD-2 does not allow; the session was dropped."""
+    """The target violated iSCSI or OSD-2; the session was closed."""
 
 
 class LoginRejected(Unreachable):
     """The target refused the login: wrong name or secret, unknown target, no access.
 
-    status: class and detail as the target sent them, 0 where this side refused.
+    status: class and detail that the target sent; 0: this client refused.
     """
 
     def __init__(self, text: str, status: int = 0) -> None:
@@ -273,9 +273,9 @@ class EndedJob(Protocol):
 
 
 class JobError(Exception):
-    """A job ended otherwise than COMPLETED, or cannot be followed.
+    """A job did not end COMPLETED, or its end cannot be found out.
 
-    job: the job.  reason: its reason number (iosd-reasons).  hint: what to do about it.
+    job: the job.  reason: its reason number (see iosd-reasons(7)).  hint: a remedy.
     """
 
     def __init__(self, job: EndedJob | None, reason: int, hint: str, text: str = "") -> None:
@@ -290,11 +290,10 @@ class JobError(Exception):
 
 
 class ScriptError(JobError):
-    """The script raised or left with a non-zero code.
+    """The script raised an exception, or ended with an exit code other than 0.
 
-    remote_traceback: the traceback in the sandbox, as text.  type_name: name of the exception's
-    class.
-    exit_code: what the script returned.
+    remote_traceback: the traceback in the sandbox, as text.
+    type_name: name of the exception's class.  exit_code: of the script.
     """
 
     def __init__(
@@ -329,20 +328,20 @@ class JobCancelled(JobError, CancelledError):
 
 
 class JobTimeout(JobError, TimeoutError):
-    """The job used up its wall-clock limit."""
+    """The job reached its limit of wall-clock time."""
 
 
 class JobOutOfMemory(JobError, MemoryError):
-    """The job used up its memory limit."""
+    """The job reached its limit of memory."""
 
 
 class LimitExceeded(JobError):
-    """The job ran into another limit: processor time, processes, output, files, I/O."""
+    """The job reached another limit: processor time, processes, output, files or I/O."""
 
 
 class SandboxLost(JobError, BrokenExecutor):
-    """The sandbox or the host failed under the job."""
+    """The sandbox or the host failed while the job ran."""
 
 
 class JobExpired(JobError):
-    """The job's record is gone: it expired or was removed."""
+    """The record of the job has expired, or was removed."""

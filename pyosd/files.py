@@ -62,9 +62,9 @@ Item = TypeVar("Item", str, "Entry")
 
 @dataclass(frozen=True)
 class Entry:
-    """An object of a partition: its name ("" for none) and length in bytes.
+    """An object of a partition, with its name ("": none) and its length in bytes.
 
-    placed: it has a path in the partition, which is the name.
+    placed: the name is a path in the partition.
     """
 
     obj: ObjectRef
@@ -75,8 +75,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of one file.  obj: its object.  error: why it was not moved.  kept: bytes that an
-    earlier transfer had moved.
+    """The outcome of one file.
+
+    obj: its object.  error: why it was not moved.  kept: bytes that an earlier transfer had moved.
     """
 
     path: Path
@@ -87,7 +88,7 @@ class Moved:
 
 
 def entries(target: Target, partition_id: PartitionId) -> Iterator[Entry]:
-    """Every object of a partition with its name, ascending; one command for about a thousand.
+    """Every object of a partition with its name, ascending.  One command lists about a thousand.
 
     The name of an object that has a path is the path, the first one if there are several.
     Raises: NotFound: no such partition.
@@ -110,8 +111,9 @@ def entry(target: Target, obj: ObjectRef) -> Entry:
 
 
 def files_below(source: Path) -> Iterator[tuple[Path, str]]:
-    """A file, or all files below a folder, with their names: the folder's own name comes first, as with
-    cp -r; that of "." or ".." does not.
+    """A file, or all files below a folder, with their names.
+
+    The names begin with that of the folder, as for cp -r, unless it is "." or "..".
 
     Links to files are followed; links to folders, sockets and devices are left out.
     Raises: OSError: it cannot be read; ValueError: a name that is not UTF-8.
@@ -144,7 +146,7 @@ def _name_of(path: Path) -> str:
 
 
 def place_of(folder: Path, entry: Entry) -> Path:
-    """Path for an object: its name below the folder, or its id if it has none.
+    """The path for an object: its name below the folder, or its id if it has no name.
 
     Raises: ValueError: the name would lead out of the folder, or no file can have it.
     """
@@ -176,11 +178,11 @@ def put(
     checked: bool = False,
     records: TransferRecords | None = None,
 ) -> Moved:
-    """Store a file as a new object.  The object has its name once it is whole; on failure it is removed.
+    """Store a file as a new object, which gets its name when it is complete, or is removed.
 
-    Args: as of put_many().
+    Args: as for put_many().
 
-    Raises: OSError: of the file; OSDError.
+    Raises: OSError: the file cannot be read; OSDError.
     """
     named = AttributeValue(_NAME.page, _NAME.number, name.encode())
     tell = progress or _nothing
@@ -262,11 +264,11 @@ def get(
     checked: bool = False,
     records: TransferRecords | None = None,
 ) -> Moved:
-    """Store an object as a file, which appears whole or not at all; missing folders are made.
+    """Store an object as a file, which appears complete or not at all; make missing folders.
 
-    Args: as of get_many().
+    Args: as for get_many().
 
-    Raises: OSError: of the file; OSDError.
+    Raises: OSError: the file cannot be written; OSDError.
     """
     make_folder(top or path.parent, path.parent)
     wanted = [Incoming(PathInfo(str(entry.obj), entry.obj, False, entry.length), path)]
@@ -288,17 +290,17 @@ def put_many(
     records: TransferRecords | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Moved]:
-    """Store files, several at a time; yields each when it is done or has failed.
+    """Store files, several at a time.  Yields each file when it is done or has failed.
 
     Args:
         files: paths and names.
-        replace: the objects that a new one of that name replaces; they are removed once it is
-            whole.
+        replace: returns the objects that a new one of this name replaces; they are removed when it is
+            complete.
         checked: compare checksums with the target's also for files of less than 1 MiB.
-        records: continue large files that were cut off; None: begin anew.
-        progress: gets the number of bytes moved, in any thread.
+        records: of large files whose transfer was cut off, to continue them; None: start again.
+        progress: is called with the number of bytes moved since its last call, in any thread.
 
-    Raises: Unreachable: the target is; what was not yielded is not stored, or not known to be.
+        Raises: Unreachable: the target cannot be reached.  Files that were not yielded may not be stored.
     """
     stopping = _Stopping(progress)
 
@@ -334,12 +336,12 @@ def get_many(
     records: TransferRecords | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Moved]:
-    """Store objects as files, several at a time; yields each when it is done or has failed.
+    """Store objects as files, several at a time.  Yields each file when it is done or has failed.
 
-    Args: top: a folder that the paths are below; no link between may lead out of it.  The others as
-        of put_many().
+    Args: top: a folder above all paths; a link below it must not lead out of it.  The others as for
+        put_many().
 
-    Raises: Unreachable: the target is.
+    Raises: Unreachable: the target cannot be reached.
     """
 
     stopping = _Stopping(progress)

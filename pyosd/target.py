@@ -58,7 +58,7 @@ class Target(TargetTable, ScriptPlaces):
         return f"<pyosd.Target {address.host}:{address.port} {address.target} lun {address.lun}>"
 
     def close(self) -> None:
-        """Log out; jobs go on.  Never raises; may be repeated."""
+        """Log out; jobs continue.  Never raises; can be called again."""
         if spare := self.take_spare():
             spare.close()
         if "costs" in vars(self):
@@ -76,25 +76,25 @@ class Target(TargetTable, ScriptPlaces):
         return self._iscsi.bytes_received
 
     def ping(self) -> float:
-        """iSCSI NOP-Out and back.  Returns: seconds it took."""
+        """Send an iSCSI NOP-Out and wait for the answer.  Returns: the seconds that took."""
         return self._iscsi.ping()
 
     # ---- task management ------------------------------------------------------------------------
 
     def abort(self, pending: PendingReply, timeout: float = 5.0) -> int:
-        """ABORT TASK of a command under way; its reply() then raises or says what came first.
+        """Abort a command under way (ABORT TASK).  Its reply() raises then, or returns an earlier answer.
 
-        Returns: TaskResponse: 0 done, 1 no such task (any more).
+        Returns: a TaskResponse; 0: aborted, 1: the command has ended already.
         """
         assert isinstance(pending.pending, PendingCommand)
         return pending.pending.abort(timeout)
 
     def manage_tasks(self, function: TaskFunction) -> int:
-        """ABORT TASK SET, CLEAR TASK SET or a reset.  Returns: TaskResponse, 0: done."""
+        """Send ABORT TASK SET, CLEAR TASK SET or a reset.  Returns: a TaskResponse; 0: done."""
         return self._iscsi.manage_tasks(function)
 
     def partition(self, partition_id: int) -> ObjectRef:
-        """Name a partition; nothing is sent."""
+        """The reference of a partition; nothing is sent."""
         return ref(partition_id)
 
     # ---- files ----------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Target(TargetTable, ScriptPlaces):
         return FileSystem(self)
 
     def open(self, path: str, mode: str = "r", **how: Any) -> IO[Any]:
-        """Open a file by its path, as Python's open(): fs.open()."""
+        """Open a file by its path, like Python's open(); see fs.open()."""
         return self.fs.open(path, mode, **how)
 
     # ---- functions ------------------------------------------------------------------------------
@@ -119,21 +119,21 @@ class Target(TargetTable, ScriptPlaces):
 
     @takes_options(prepare)
     def exec(self, prepared: Prepared) -> Job:
-        """Run code near the data.
+        """Submit code as a job, which runs near the data.
 
-        Returns: the Job, accepted for good.  With array the code runs once for each index, and
+        Returns: the Job; the target has stored it.  With array the code runs once for each index, and
             the result is a JobArray; exec_array() is the same with that type.
-        Raises: TargetBusy: try again later, or compute here.  Conflict: the key belongs to other
-            content.  TypeError, ValueError, OSError: the code cannot be sent.  SessionLost:
-            without a key, unknown whether the job was accepted.
+        Raises: TargetBusy: try again later, or compute here.  Conflict: a job with other content has
+            the key.  TypeError, ValueError, OSError: the code cannot be sent.  SessionLost: without a
+            key it is unknown whether the target accepted the job.
         """
         return job_array.submit_prepared(self, prepared)
 
     @takes_options(prepare)
     def exec_array(self, prepared: Prepared) -> job_array.JobArray:
-        """Run code once for each index of an array, as jobs accepted together or not at all.
+        """Submit code once for each index of an array.  The target accepts all of these jobs or none.
 
-        The options of a job hold for each member.
+        The options are those of each member.
 
         Raises: as exec().  ValueError: array is missing, or has no such indices.
         """
@@ -147,18 +147,25 @@ class Target(TargetTable, ScriptPlaces):
         failed: bool = False,
         **how: Unpack[Submission],
     ) -> Job:
-        """Run a job that has ended again; failed: of an array only the members that did not complete.
+        """Run a job again that has ended, as a new job.
 
-        See pyosd.jobs.retrying.retry.
+        Args:
+            code: the code to run; None: the code of the old job, which the target keeps of jobs that
+                did not complete.
+            failed: run only the members of an array that did not complete.
+            how: options as for exec(); the others are those of the old job.  Its rights are not known.
+
+        Raises: JobExpired; ValueError: the job has not ended, or failed is True and nothing failed,
+            or the target does not have the code; as exec().
         """
         return job_array.retry(self, job, code=code, failed=failed, **how)
 
     def job(self, job: ObjectRef) -> Job:
-        """A job known by its surrogate; nothing is sent."""
+        """The job that has this surrogate; nothing is sent."""
         return Job(self, job)
 
     def array(self, job: ObjectRef) -> job_array.JobArray:
-        """An array known by its surrogate; nothing is sent."""
+        """The array that has this surrogate; nothing is sent."""
         return job_array.JobArray(self, job)
 
 
@@ -173,22 +180,24 @@ def connect(
     reconnect_timeout: float = 10.0,
     local: bool = True,
 ) -> Target:
-    """Log in to a target; the result is a context manager that logs out.
+    """Log in to a target.  The result is a context manager that logs out.
 
     Args:
-        url: iscsi://[user%secret@]host[:port]/target-name/lun; None: IOSD_TARGET, or the target of the
-            profile. Then the environment and the profile also have the defaults of chap and
+        url: iscsi://[user%secret@]host[:port]/target-name/lun; None: that of IOSD_TARGET or of the
+            profile.  Then the environment and the profile also give the defaults of chap and
             credentials, as for the program osd.
-        chap: names and secrets instead of the URL's; with a target secret the target must prove
-            itself.
-        credentials: source of a credential for each command, or the one credential for all; None:
-            the local credential of a target that this user serves, or else no credential (NOSEC).
-        initiator: iSCSI name of this side.
-        timeout: seconds a command may take.
+        chap: names and secrets in place of the URL's; with a target secret, the target must prove its
+            identity, too.
+        credentials: a source of credentials, or one credential for all commands; None: the local
+            credential of a target that this user serves, or else no credential (NOSEC).
+        initiator: iSCSI name of this client; "": IOSD_INITIATOR, or one with the name of this host.
+        header_digest: ask for CRC-32C digests of iSCSI headers.
+        timeout: seconds that a command can take.
+        reconnect_timeout: seconds during which a lost session is opened again.
         local: whether to look for the local credential (pyosd.security.local_credential).
 
-    Raises: ValueError: not such a URL, or there is none; OSError: a file of the profile cannot be
-        read; Unreachable; LoginRejected.
+    Raises: ValueError: the URL is wrong or missing; OSError: a file of the profile cannot be read;
+        Unreachable; LoginRejected.
     """
     if url is None:
         url = target_url()

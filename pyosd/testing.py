@@ -142,12 +142,15 @@ def name_of(script: Script) -> str:
 def serve(
     *arguments: str, sandboxes: bool | None = None, manager: bool = False
 ) -> Iterator[ServedTarget]:
-    """Serve a target on an empty store, on the loopback address; end it and remove the store.
+    """Serve a target with an empty store on the loopback address; then end it and remove the store.
 
-    Args: arguments: further ones of `osd target serve`.  sandboxes: whether scripts can run next to
-        the data; None: where this process is root's, as isolating them needs.  manager: whether sizes
-        follow the load, and administrators can ask.
-    Raises: RuntimeError: it did not start, or not end; the text is what it said.
+    Args:
+        arguments: more arguments of `osd target serve`.
+        sandboxes: whether scripts can run near the data; None: if this process belongs to root, which
+            their isolation needs.
+        manager: whether to start the resource manager, too.
+
+    Raises: RuntimeError: it did not start or end; the text has its output.
     """
     isolated = os.geteuid() == 0 if sandboxes is None else sandboxes
     layers = ["--isolation", "best"] if isolated else ["--no-sandboxes"]

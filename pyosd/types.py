@@ -54,7 +54,7 @@ class TaskManagement(IntEnum):
 
 
 class ObjectType(IntEnum):
-    """OSD object types as the capability and the Current Command page spell them."""
+    """OSD object types, as in capabilities and in the Current Command page."""
 
     ROOT = 0x01
     PARTITION = 0x02
@@ -64,7 +64,7 @@ class ObjectType(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class ObjectRef:
-    """Names an object: (0, 0) the root, (pid, 0) a partition, (pid, oid) anything inside."""
+    """The ids of an object: (0, 0) is the root, (pid, 0) a partition, (pid, oid) an object in it."""
 
     partition_id: PartitionId
     object_id: ObjectId = ObjectId(0)
@@ -155,7 +155,7 @@ class AttributeValue(NamedTuple):
 
 
 class ObjectAttributes(NamedTuple):
-    """One member of a multi-object answer: the object and what was retrieved for it."""
+    """The attributes of one object, in an answer about several objects."""
 
     object_id: ObjectId
     object_type: int
@@ -166,9 +166,9 @@ class ObjectAttributes(NamedTuple):
 class ListResult:
     """Answer of LIST and LIST COLLECTION.
 
-    ids: ascending.  continuation_id: first id that did not fit, 0 when the list is complete.
-    total_count: ids there were from the initial id on, fitted or not.
-    members: one entry per id with its attributes, empty unless attributes were asked for.
+    ids: ascending.  continuation_id: first id that did not fit; 0: the list is complete.
+    total_count: number of ids from the initial id on, with those that did not fit.
+    members: the attributes of each id, if they were requested.
     """
 
     ids: tuple[ObjectId, ...]

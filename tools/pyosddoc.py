@@ -11,19 +11,31 @@ import enum
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyosd
-from pyosd import aio, files, testing
-from pyosd.commands.unit import CommandTable
+from pyosd import aio, files, functions, testing
 from pyosd.dask import Near
 from pyosd.fs import FileSystem
 from pyosd.fs.paths import PathInfo
+from pyosd.functions import Functions
 
-__all__ = ["manual"]
+__all__ = ["INTERNAL", "manual"]
 
 WIDTH = 100
+INTERNAL = frozenset(
+    {
+        *("call_again", "carry", "carry_stream", "describe", "end", "keep_spare", "lose", "see"),
+        *("set_running_or_notify_cancel", "settled_outcome", "take_spare", "transport"),
+        "wait_for_end",
+    }
+)
+"""Methods that other modules of pyosd call, and programs do not."""
+CONSTANTS = {
+    "ROOT": "The root, as ref().",
+    "ALL": "All attributes of a page, or all pages.",
+}
 INTRODUCTION = """\
 # Reference of `pyosd`
 
@@ -48,6 +60,7 @@ DIFFERENCES = """\
 
 | Only for threads | Reason |
 |---|---|
+| `Target.run()`, `run_array()` | they can run scripts at the client; `exec()` runs them near the data |
 | `Target.submit()`, `abort()` | `asyncio.create_task(target.call(request))` does the same |
 | `Job.watch()`, `add_done_callback()` and others of `Future` | an asyncio task has them |
 | `Executor` | `asyncio.gather()` over `exec()` does the same |
@@ -128,7 +141,7 @@ def block(declared: str, text: str) -> str:
 
 def methods(cls: type, without: frozenset[str] = frozenset()) -> Iterator[str]:
     """The public methods and properties of a class, in the order of the class and its bases."""
-    seen = set(without)
+    seen = set(without | INTERNAL)
     for base in cls.__mro__:
         if not base.__module__.startswith("pyosd"):
             continue
@@ -137,9 +150,9 @@ def methods(cls: type, without: frozenset[str] = frozenset()) -> Iterator[str]:
             if name.startswith("_") or name in seen or not text_of(each):
                 continue
             seen.add(name)
-            if isinstance(each, property):
-                declared = f"{name}: {annotation(inspect.signature(each.fget).return_annotation)}"  # type: ignore[arg-type]
-                yield block(declared, text_of(each))
+            if isinstance(each, property) and each.fget:
+                result = inspect.signature(each.fget).return_annotation
+                yield block(f"{name}: {annotation(result)}", text_of(each))
             elif isinstance(each, classmethod | staticmethod):
                 yield block(signature(name, each.__func__), text_of(each))
             elif inspect.isfunction(each):
@@ -175,7 +188,8 @@ def declared(name: str, thing: Any) -> str:
         return block(fields(thing), text_of(thing))
     if inspect.isfunction(thing):
         return block(signature(name, thing), text_of(thing))
-    return block(f"{name} = {thing!r}", "")
+    value = f"{thing:#x}" if isinstance(thing, int) else repr(thing)
+    return block(f"{name} = {value}", CONSTANTS[name])
 
 
 def of_module(prefix: str, module: Any) -> Iterator[str]:
@@ -186,65 +200,69 @@ def of_module(prefix: str, module: Any) -> Iterator[str]:
             yield declared(name, thing).replace(f"{name}(", f"{prefix}.{name}(", 1)
 
 
+def class_section(
+    title: str, cls: type, without: frozenset[str] = frozenset(), values: Iterable[type] = ()
+) -> Iterator[str]:
+    """A class with its methods, and the classes of their values."""
+    text = block(f"class {cls.__name__}", text_of(cls))
+    shown = [declared(each.__name__, each) for each in values]
+    yield from section(title, [text, *methods(cls, without), *shown])
+
+
+def of_functions() -> Iterator[str]:
+    """Target.functions, and the values of its methods."""
+    public = [getattr(functions, name) for name in sorted(functions.__all__)]
+    values = [each for each in public if each not in (Functions, functions.AsyncFunctions)]
+    yield from class_section("`Target.functions`: stored code", Functions, values=values)
+
+
+def of_many() -> Iterator[str]:
+    """pyosd.many() and its classes."""
+    yield from section("Many targets: `pyosd.many`", [declared("many", pyosd.many)])
+    for cls in (pyosd.Many, pyosd.Run, pyosd.Upkeep):
+        yield block(f"class {cls.__name__}", text_of(cls))
+        yield from methods(cls)
+
+
 def manual() -> str:
     """The whole page."""
     public = {name: getattr(pyosd, name) for name in pyosd.__all__}
     errors = {n: t for n, t in public.items() if inspect.isclass(t) and issubclass(t, Exception)}
-    large = ("Target", "Job", "JobArray", "Executor", "Commands", "Many", "Run", "Upkeep")
-    commands = frozenset(vars(CommandTable))
-    job_methods = frozenset(name for name in dir(pyosd.Job) if not name.startswith("_"))
-    target = list(methods(pyosd.Target, commands))
-    table = list(methods(pyosd.Commands))
-    functions = ("connect", "discover", "as_completed", "wait", "attr", "ref")
+    large = ("Target", "Job", "JobArray", "Executor", "Commands", "Many", "Run", "Upkeep", "attr")
+    of_commands = frozenset(dir(pyosd.Commands))
+    of_job = frozenset(dir(pyosd.Job)) - {"result", "cancel", "progress"}
+    first = (
+        "connect",
+        "discover",
+        "as_completed",
+        "wait",
+        "function",
+        "attr",
+        "ref",
+        "ROOT",
+        "ALL",
+    )
+    values = [
+        declared(name, thing)
+        for name, thing in sorted(public.items())
+        if inspect.isclass(thing) and name not in (*errors, *large)
+    ]
     parts = [
         INTRODUCTION,
-        *section("Connect, wait, name objects", [declared(n, public[n]) for n in functions]),
-        *section(
-            "`Target`: sessions and jobs", [block("class Target", text_of(pyosd.Target)), *target]
-        ),
-        *section(
-            "`Target` and `Commands`: commands", [declared("Commands", pyosd.Commands), *table]
-        ),
-        *section(
-            "`Target.fs`: files by their paths",
-            [
-                block("class FileSystem", text_of(FileSystem)),
-                *methods(FileSystem),
-                declared("PathInfo", PathInfo),
-            ],
-        ),
-        *section("`Job`", [block("class Job", text_of(pyosd.Job)), *methods(pyosd.Job)]),
-        *section(
-            "`JobArray`",
-            [
-                block("class JobArray", text_of(pyosd.JobArray)),
-                *methods(pyosd.JobArray, job_methods - {"result", "cancel", "progress"}),
-            ],
-        ),
-        *section("`Executor`", [declared("Executor", pyosd.Executor), *methods(pyosd.Executor)]),
-        *section(
-            "Many targets: `pyosd.many`",
-            [
-                declared("many", pyosd.many),
-                *(
-                    part
-                    for thing in (pyosd.Many, pyosd.Run, pyosd.Upkeep)
-                    for part in (block(f"class {thing.__name__}", text_of(thing)), *methods(thing))
-                ),
-            ],
-        ),
-        *section("Dask: `pyosd.dask`", [block("class dask.Near", text_of(Near)), *methods(Near)]),
+        *section("Connect, wait, name objects", [declared(n, public[n]) for n in first]),
+        *class_section("`Target`: sessions and jobs", pyosd.Target, of_commands),
+        *class_section("`Target` and `Commands`: commands", pyosd.Commands),
+        *class_section("`Target.fs`: files by their paths", FileSystem, values=[PathInfo]),
+        *of_functions(),
+        *class_section("`Job`", pyosd.Job),
+        *class_section("`JobArray`", pyosd.JobArray, of_job),
+        *class_section("`Executor`", pyosd.Executor),
+        *of_many(),
+        *class_section("Dask: `pyosd.dask`", Near),
         *section("Coroutines: `pyosd.aio`", [declared("aio.connect", aio.connect)]),
         DIFFERENCES,
         *section("Exceptions", [declared(n, t) for n, t in errors.items()]),
-        *section(
-            "Values",
-            [
-                declared(name, thing)
-                for name, thing in sorted(public.items())
-                if inspect.isclass(thing) and name not in (*errors, *large)
-            ],
-        ),
+        *section("Values", values),
         *section("Files: `pyosd.files`", list(of_module("files", files))),
         *section("Tests: `pyosd.testing`", list(of_module("testing", testing))),
     ]

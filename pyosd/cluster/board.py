@@ -22,11 +22,11 @@ _SLOWEST = 20  # one of so many slices may have a second copy
 
 @dataclass(frozen=True)
 class ObjectOutcome:
-    """How the work on one object ended.
+    """The outcome of the work on one object.
 
-    object: the object.  value: what the function returned, None where results are combined.
-    error: what went wrong, "" where nothing did.  target: the last that worked on it, or tried.
-    attempts: runs of the function that were started for it, a second copy included.
+    value: what the function returned; None if the results are combined.
+    error: what failed; "": nothing.  target: the last one that worked on the object, or tried.
+    attempts: how often the function was started for it.
     """
 
     object: ObjectRef

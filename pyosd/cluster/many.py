@@ -89,7 +89,7 @@ class Many:
         self.close()
 
     def close(self) -> None:
-        """Log out of all targets; jobs go on.  May be repeated."""
+        """Log out of all targets; jobs continue.  Can be called again."""
         at_once(lambda name: self._targets[name].close(), [*self._targets])
 
     @property
@@ -133,7 +133,7 @@ class Many:
             time.sleep(_RETRY)
 
     def put(self, partition_id: int, data: bytes, *, copies: int = 2) -> Copies:
-        """Write an object to several targets, to all or the call fails.
+        """Write an object to several targets: to all of them, or the call fails.
 
         Each target must have the partition. The object has the same ids everywhere. One command
         writes a copy, so data has at most 64 MiB.
@@ -166,8 +166,8 @@ class Many:
     def objects(self, partition_id: int, *, without: Iterable[str] = ()) -> list[Copies]:
         """The objects of a partition at all targets, each once, with the targets that have copies.
 
-        Args: without: names of targets that are known to be lost. What has no copy elsewhere is
-            then missing.
+        Args: without: names of targets that are known to be lost.  Objects that have no other copy are
+            missing then.
         Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
         """
         found: dict[ObjectRef, Copies] = {}
@@ -201,22 +201,22 @@ class Many:
     ) -> Run:
         """Call fn(object) beside the data for each object, in few arrays of jobs for each target.
 
-        The functions travel as source, as for Target.exec(). They can run more than once for an
-        object, at the same or another target: what they write must not depend on that.
+        The functions are sent as source, as by Target.exec(). They can run more than once for an object,
+        at the same or another target.  Their writes must not depend on that.
 
         Args:
-            fn: gets an object of the module osd; its value travels as JSON.
-            objects: as objects() and put() give them.
+            fn: is called with an object of the module osd; its value is sent as JSON.
+            objects: as objects() and put() return them.
             combine: "sum", "min", "max" or "mean", or a function combine(a, b), associative and
                 commutative. Values are combined at each target first, then here.
-            weights: weight of an object, for "mean" (1 without), or for a function, which then is
-                combine(a, weight_a, b, weight_b).
+            weights: function that returns the weight of an object, for "mean"; None: each is 1.  A function
+                combine is then called as combine(a, weight_a, b, weight_b).
             at_once: most jobs that run at a time at one target; 0: no such limit.
             retries: how often an object is tried again after a fault of a target or a job.
-            speculate: give the slowest slices a second copy at another target that has the objects.
+            speculate: run the slowest slices also at another target that has the objects.
             limits, pool: of each job, as for Target.exec().
 
-        Raises: ValueError, TypeError: a function cannot travel; an object is named twice.
+        Raises: ValueError, TypeError: a function cannot be sent; an object is named twice.
         """
         copies = list(objects)
         order = [each.object for each in copies]
@@ -267,7 +267,7 @@ def many(
     login: Callable[[str], Target] | None = None,
     **options: Any,
 ) -> Many:
-    """One handle over several targets; each is logged in when it is first used.
+    """Join several targets in one handle, which logs in to each at its first use.
 
     Args:
         targets: URLs, or a mapping of names to URLs.

@@ -34,7 +34,7 @@ class MapConflict(Exception):
 class ClusterMap:
     """The targets over which the objects of a partition are placed.
 
-    version: at least 1; that with the highest counts.  targets: their names, sorted.
+    version: at least 1; the map with the highest version counts.  targets: their names, sorted.
     """
 
     version: int

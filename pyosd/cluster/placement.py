@@ -53,7 +53,7 @@ class Seal(NamedTuple):
 
 @dataclass(frozen=True)
 class Copies:
-    """An object that has the same ids at each of the targets named, the preferred one first."""
+    """An object, with the names of the targets that have copies of it; the preferred target is first."""
 
     object: ObjectRef
     targets: tuple[str, ...]

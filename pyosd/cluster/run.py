@@ -57,9 +57,9 @@ class IncompleteError(Exception):
 
 
 class Run:
-    """One function over many objects.  Iterate to get an ObjectOutcome for each object as they end.
+    """One function over many objects.  Iterate over it to get the ObjectOutcome of each as it ends.
 
-    A Run is iterated once, by `for` or by `async for`.  result() goes through what is left.
+    A Run can be iterated once, by `for` or by `async for`.  result() waits for the rest.
     """
 
     def __init__(
@@ -104,20 +104,20 @@ class Run:
             self._board.stop()
 
     def close(self) -> None:
-        """End the run; jobs that go on are killed.  May be repeated."""
+        """End the run, and kill its jobs.  Can be called again."""
         self._board.stop()
 
     def outcomes(self) -> list[ObjectOutcome]:
-        """Wait for all; the outcomes in the order of the objects."""
+        """Wait for all objects and return their outcomes, in the order of the objects."""
         for _ in self._outcomes:
             pass
         return [self._by_object[each] for each in self._order if each in self._by_object]
 
     def result(self) -> Any:
-        """Wait for all.
+        """Wait for all objects.
 
-        Returns: the combined value, None of no objects; without combine the values in the order of
-            the objects.
+        Returns: the combined value; None if there are no objects.  Without combine: the values, in the
+            order of the objects.
         Raises: IncompleteError: an object has no value; RuntimeError: the run was closed.
         """
         found = self.outcomes()
@@ -128,7 +128,7 @@ class Run:
         return self.partial() if self._combine else [each.value for each in found]
 
     def partial(self) -> Any:
-        """The combined value of the objects that have one so far; None: of none.
+        """The combined value of the objects that have one so far; None: no object has one.
 
         Raises: ValueError: nothing is combined in this run.
         """

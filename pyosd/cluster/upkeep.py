@@ -53,11 +53,13 @@ class _ChangedError(Exception):
 
 @dataclass
 class ClusterReport:
-    """How the copies of a partition stand, or stood before they were restored.
+    """The result of check(), repair() or rebalance().
 
-    objects, copies: how many there are.  findings: the faults that are left.  maps: the map of each
-    target; None: it has none.  other_targets: of check(), how a map differs from the targets of this
-    handle; "": it does not.  written, removed: copies.  bytes: of the copies written.
+    objects, copies: how many there are.  findings: the faults that are left.
+    maps: the map of each target; None: it has none.
+    other_targets: how a map differs from the targets of this handle; "": it does not, or this is no
+    check().
+    written, removed: number of copies.  bytes: of the written copies.
     """
 
     objects: int = 0
@@ -137,7 +139,7 @@ class Upkeep:
     # ---- what people ask for --------------------------------------------------------------------
 
     def check(self) -> ClusterReport:
-        """Report what is wrong; nothing is changed.
+        """Report the faults; nothing is changed.
 
         Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
         """
@@ -150,9 +152,9 @@ class Upkeep:
     def repair(self, *, prefer: Prefer | None = None) -> ClusterReport:
         """Write the copies that are missing, and replace those that cannot be used.
 
-        Nothing is removed but a copy that is replaced.
+        Only copies that are replaced are removed.
 
-        Args: prefer: which copy counts where copies differ; None: report such an object and leave it.
+        Args: prefer: the copy that counts where copies differ; None: report such an object and leave it.
         Raises: as check(); MapConflict: the map names other targets than this handle.
         """
         report = ClusterReport(maps=self._maps())

@@ -140,9 +140,9 @@ class AsyncCaller(Awaiting):
         data_in_length: int = 0,
         timeout: float | None = None,
     ) -> Response:
-        """Send a CDB of one's own (1-260 bytes) with raw Data-Out; nothing is interpreted.
+        """Send any CDB of 1 to 260 bytes, with Data-Out; nothing is interpreted.
 
-        Returns: SAM status, sense and Data-In as they came; CHECK CONDITION does not raise.
+        Returns: SAM status, sense and Data-In.  CHECK CONDITION does not raise.
         """
         return await self._transport.execute(Command(cdb, data_out, data_in_length), timeout)
 

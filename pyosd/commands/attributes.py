@@ -35,7 +35,7 @@ def get_attributes(
     Args:
         wanted: ids; number ALL: the whole page; page and number ALL: every page.
 
-    Returns: in the order asked for; an undefined attribute has an empty value.
+    Returns: the attributes in the order of wanted; one that is undefined has an empty value.
     Raises: NotFound; OSDError 26/00: a page does not fit the object (see OSDError.attributes).
     """
     ids, room = tuple(wanted), None  # type: tuple[AttributeId, ...], int | None
@@ -50,7 +50,7 @@ def get_attributes(
 
 
 def get_attribute(obj: ObjectRef, page: int, number: int) -> Dialogue[bytes]:
-    """The value of one attribute, b"" when undefined."""
+    """The value of one attribute; b"": it is undefined."""
     found = yield from get_attributes(obj, [AttributeId(page, number)])
     return found[0].value if found else b""
 
@@ -67,13 +67,13 @@ def set_attributes(
     """Set attributes of any object, all or none, then read some (SET ATTRIBUTES, 888Fh).
 
     Args:
-        values: an empty value undefines.
-        get: what to read in the same command, after setting. A second command
-            reads a whole page (number ALL), or many MiB, which do not fit there.
+        values: an attribute with an empty value becomes undefined.
+        get: attributes to read afterwards, in the same command.  If they are whole pages (number ALL), or
+            have many MiB, a second command reads them.
         if_version: the version that a user object's data must have (see data_version()).
         if_members: the version that a collection's membership must have (see members_version()).
 
-    Raises: VersionMismatch: it has another version; nothing was set.
+    Raises: VersionMismatch: the object has another version; nothing was set.
     """
     ids = tuple(get)
     room = min(allocation_for(ids, longest=True), _RETRIEVED_MAX)
@@ -110,17 +110,17 @@ def _before(request: Request) -> Dialogue[int]:
 
 
 def compare_and_swap(obj: ObjectRef, compare: int, swap: int) -> Dialogue[int]:
-    """Set the object's own word (attribute 7h/1h) to swap if it is compare (8F84h).
+    """Set the object's atomic word (attribute 7h/1h) to swap if it equals compare (8F84h).
 
-    Returns: what it was; 0 where it was undefined.
+    Returns: the value before; 0: it was undefined.
     """
     return (yield from _before(requests.compare_and_swap(obj, compare, swap)))
 
 
 def fetch_and_add(obj: ObjectRef, addend: int) -> Dialogue[int]:
-    """Add to the object's own counter (attribute 7h/2h), modulo 2**64 (8F85h).
+    """Add to the object's atomic counter (attribute 7h/2h), modulo 2**64 (8F85h).
 
-    Returns: what it was; 0 where it was undefined.
+    Returns: the value before; 0: it was undefined.
     """
     return (yield from _before(requests.fetch_and_add(obj, addend)))
 
@@ -132,10 +132,11 @@ def swap_attribute(
     swap: bytes,
     others: Iterable[AttributeValue] = (),
 ) -> Dialogue[bytes]:
-    """Set an attribute to swap, and others with it, if it is compare; else nothing changes
-    (CONDITIONAL SET ATTRIBUTES, 8F87h).  b"" stands for undefined.
+    """Set an attribute to swap if it equals compare (CONDITIONAL SET ATTRIBUTES, 8F87h).
 
-    Returns: the value before: compare, when it was set.
+    The same transaction sets others.  b"" stands for undefined.
+
+    Returns: the value before; if it equals compare, the attributes were set.
     """
     expected, extra = AttributeValue(attribute.page, attribute.number, compare), tuple(others)
     room: int | None = None

@@ -126,17 +126,17 @@ class Caller(Blocking):
         data_in_length: int = 0,
         timeout: float | None = None,
     ) -> Response:
-        """Send a CDB of one's own (1-260 bytes) with raw Data-Out; nothing is interpreted.
+        """Send any CDB of 1 to 260 bytes, with Data-Out; nothing is interpreted.
 
-        Returns: SAM status, sense and Data-In as they came; CHECK CONDITION does not raise.
+        Returns: SAM status, sense and Data-In.  CHECK CONDITION does not raise.
         """
         return self._transport.execute(Command(cdb, data_out, data_in_length), timeout)
 
     def submit(self, request: Request, credential: Credential | None = None) -> PendingReply:
-        """Send a request without waiting; many may be under way, answers come in any order.
+        """Send a request without waiting.  Many can be under way; answers come in any order.
 
         Args:
-            credential: to use for it instead of what the session's source has.
+            credential: use this one instead of one of the session's source.
         """
         if self.signer.source or credential:
             return _SignedReply(request, self.signer.exchange(request, credential), self._transport)
@@ -149,9 +149,9 @@ class Caller(Blocking):
         timeout: float | None = None,
         credential: Credential | None = None,
     ) -> Reply:
-        """Send a request (requests/ builds them) and wait; credential: as submit().
+        """Send a request, made by pyosd.requests, and wait.  credential: as for submit().
 
-        Returns: everything that came back, retrieved attributes included.
+        Returns: the answer with its data and attributes.
         Raises: as pyosd.commands.unit says.
         """
         reply = self.reply(request, timeout, credential)

@@ -61,7 +61,7 @@ def remove_collection(
     """Remove a collection (REMOVE COLLECTION, 8896h).
 
     Args:
-        with_members: drop the memberships first; the member objects stay.
+        with_members: end all memberships first; the objects stay.
         if_members: the version that the membership must have at the beginning (see members_version()).
 
     Raises: NotFound; Conflict: it has members.  VersionMismatch: nothing was removed.
@@ -79,7 +79,7 @@ def create_tracking_collection(
     """Make a tracking collection (CREATE USER TRACKING COLLECTION, 8894h).
 
     Args:
-        source: id of a collection whose members it begins with; 0: it begins empty.
+        source: id of a collection, whose members the new one gets; 0: none.
 
     Raises: NotFound: no such partition or source; Conflict: the id is taken or reserved.
     """
@@ -95,7 +95,7 @@ def remove_member_objects(
 ) -> Dialogue[None]:
     """Remove every user object that is a member (REMOVE MEMBER OBJECTS, 88A1h).
 
-    immediate: return at once; tracking() tells how far it is.
+    immediate: return at once; tracking() reports the progress.
     if_members: the version that the membership must have at the beginning (see members_version()).
 
     Raises: VersionMismatch: nothing was removed.
@@ -104,7 +104,7 @@ def remove_member_objects(
 
 
 def tracking(collection: ObjectRef) -> Dialogue[CommandTracking]:
-    """How far the command on a collection is, and how the last one ended."""
+    """The progress of the background command on a collection, and how the last one ended."""
     page = AttributeId(Page.COLLECTION_TRACKING, ALL)
     lists = AttributeLists((page,), (), 4096)
     found = (yield from call(requests.get_attributes(collection, attributes=lists))).attributes
@@ -120,9 +120,12 @@ def list_page(
 ) -> Dialogue[ListResult]:
     """One LIST or LIST COLLECTION command, at most count ids from initial_id on.
 
-    obj: root: the partitions; a partition: its user objects, or with collections its
-    collections;
-    a collection: its members.
+    Args:
+        obj: the root lists its partitions; a partition its user objects, or its collections; a
+            collection its members.
+        collections: list the collections of a partition.
+
+    Returns: ListResult; continue from its continuation_id until that is 0.
     """
     room = LIST_HEADER_LENGTH + 8 * count
     if collections or obj.object_id:
@@ -160,7 +163,7 @@ def list_attributes(
 ) -> Stream[ObjectAttributes]:
     """The same attributes of every user object of a partition, ascending (LIST with LIST_ATTR).
 
-    Objects that come or go meanwhile may be in it or not. Yields: some thousand objects a command.
+    Objects that are made or removed meanwhile can be missing.  One command lists some thousand objects.
     Raises: NotFound.
     """
     lists = AttributeLists(tuple(wanted))
@@ -196,8 +199,8 @@ def get_member_attributes(
 ) -> Dialogue[tuple[ObjectAttributes, ...]]:
     """Read the same attributes of every member (GET MEMBER ATTRIBUTES, 88A2h).
 
-    allocation_length: first guess at the size of the answer; when it was too small the command
-    is repeated with what the target said it needs.
+    Args:
+        allocation_length: expected bytes of the answer; if it has more, the command is repeated.
     """
     ids, room = tuple(wanted), allocation_length
     retrieved = (yield from call_again(_get_members(collection, ids, room))).retrieved
@@ -219,7 +222,7 @@ def set_member_attributes(
     """Set the same attributes on every member (SET MEMBER ATTRIBUTES, 88A3h); each member
     atomically.
 
-    immediate: return at once; tracking() tells how far it is.
+    immediate: return at once; tracking() reports the progress.
     if_members: the version that the membership must have at the beginning (see members_version()).
 
     Raises: VersionMismatch: nothing was set.
@@ -241,10 +244,10 @@ def memberships(member: ObjectRef) -> Dialogue[dict[int, int]]:
 
 
 def add_member(collection: ObjectRef, member: ObjectRef) -> Dialogue[None]:
-    """Make a user object a member of a collection; nothing happens if it is one.
+    """Make a user object a member of a collection, if it is none.
 
-    The number comes from the collection's id: two clients that join at once do not take the same one
-    for two collections, which would end the first's membership.
+    The number of the attribute follows from the collection's id.  So two clients that add an object to
+    two collections at once use different numbers, and neither ends the other's membership.
     """
     held = yield from memberships(member)
     if collection.object_id in held.values():
@@ -279,11 +282,11 @@ def query(
     Args:
         where: a collection, or a partition: all its user objects.
         condition: comparisons of pyosd.attr(page, number), joined by & and |, or the criteria of
-            one QUERY; None: whatever there is.
-        match_all: of criteria: all of them, else any.
-        timeout: seconds one QUERY may take; without an index the target reads every member.
+            one QUERY; None: all user objects.
+        match_all: whether an object must meet all criteria, or any one of them.
+        timeout: seconds that one QUERY can take; without an index the target reads every member.
 
-    Raises: NotFound; ValueError: nothing a target can answer.
+    Raises: NotFound; ValueError: a target cannot answer such a condition.
     """
     found: set[int] = set()
     for each in queries_of(condition, match_all):
@@ -325,12 +328,12 @@ def query_into(
     *,
     immediate: bool = False,
 ) -> Dialogue[None]:
-    """Make the user objects that match the members of a tracking collection (QUERY).
+    """Fill a tracking collection with the user objects that match (QUERY).
 
     Args:
-        where: as of query().
-        matches: its members so far are let go.
-        immediate: return at once; tracking(matches) tells how far it is.
+        where: as for query().
+        matches: the tracking collection; its former memberships end.
+        immediate: return at once; tracking(matches) reports the progress.
     """
     collection = where if where.object_id else ref(where.partition_id, OBJECTS_COLLECTION)
     request = requests.query_into(collection, criteria, matches.object_id, match_all, immediate)

@@ -35,10 +35,10 @@ def copy(
     """Copy a user object inside the target (COPY USER OBJECTS, 8893h).
 
     Args:
-        partition_id, requested_id: what the copy shall be; id 0: the target picks.
-        with_attributes: copy those too.
-        method: Duplication.
-        attributes: set of the copy.
+        partition_id, requested_id: of the copy; requested_id 0: the target chooses.
+        with_attributes: copy the attributes, too.
+        method: a Duplication.
+        attributes: to set on the copy.
 
     Raises: NotFound: source or partition; Conflict: the id is taken.
     """
@@ -62,12 +62,12 @@ def copy(
 
 
 def iter_map(obj: ObjectRef, start: int = 0, map_type: int = MapType.ALL) -> Stream[Extent]:
-    """Extents an object has data and where holes, from start on (READ MAP, 88B1h).
+    """The extents of an object that have data, and its holes, from start on (READ MAP, 88B1h).
 
     Args:
-        map_type: only extents of that type.
+        map_type: yield only extents of this type.
 
-    Yields: in ascending order, none of them overlapping.
+    Yields: extents in ascending order, which do not overlap.
     Raises: NotFound; OSDError with field_pointer 40: start is beyond the end.
     """
     while True:
@@ -81,7 +81,7 @@ def iter_map(obj: ObjectRef, start: int = 0, map_type: int = MapType.ALL) -> Str
 def read_map(
     obj: ObjectRef, start: int = 0, map_type: int = MapType.ALL, most: int = 1 << 20
 ) -> Dialogue[list[Extent]]:
-    """As iter_map(): at most so many extents, at once."""
+    """As iter_map(): a list of at most so many extents."""
     extents: list[Extent] = []
     while len(extents) < most:
         found = yield from _map_from(obj, start, map_type)
@@ -108,10 +108,10 @@ def _map_from(obj: ObjectRef, start: int, map_type: int) -> Dialogue[MapResult]:
 def object_structure_check(
     partition_id: PartitionId = ROOT.partition_id, timeout: float | None = None
 ) -> Dialogue[int]:
-    """Have the target check a partition, or everything (OBJECT STRUCTURE CHECK, 8880h).
+    """Check a partition, or everything (OBJECT STRUCTURE CHECK, 8880h).
 
-    Returns: how many objects, and partitions themselves, are damaged; which: the damaged ones'
-    Error Recovery pages (relative 6) and the target's log.
+    Returns: the number of damaged objects and partitions.  Their Error Recovery pages (relative 6) and
+        the target's log say which they are.
     """
     try:
         yield from call(requests.object_structure_check(partition_id), timeout)

@@ -6,7 +6,6 @@ The head of unit.py says what every method raises.
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO
@@ -55,13 +54,13 @@ def read(
     """Read from a user object in one command (READ, 8885h).
 
     Args:
-        start: starting byte address, >= 0.
-        length: bytes wanted, 0 to the target's transfer limit.
-        into: buffer of at least length bytes to receive them, else one is allocated.
+        start: address of the first byte.
+        length: bytes to read, at most the target's transfer limit.
+        into: a buffer of at least length bytes for the data; None: a new one.
         if_version: the version that the data must have (see data_version()).
 
-    Returns: view of 0..length bytes; shorter only where the object ends.
-    Raises: NotFound; VersionMismatch; after SessionLost a READ is safe to repeat.
+    Returns: a view of the data; shorter than length only at the end of the object.
+    Raises: NotFound; VersionMismatch.  After SessionLost a READ can be repeated safely.
     """
     request = requests.read(obj, start, length, buffer=into, if_version=if_version, options=options)
     return (yield from call(request)).data
@@ -70,7 +69,7 @@ def read(
 def read_with_version(
     obj: ObjectRef, start: int, length: int, *, if_version: bytes | None = None
 ) -> Dialogue[tuple[memoryview, bytes]]:
-    """As read(), and the version of these data.  READs with equal versions are of the same moment.
+    """Read as read(), with the version of the data.  Two READs with equal versions saw the same data.
 
     write() with this version as if_version writes nothing if the object has changed since.
     """
@@ -90,7 +89,10 @@ def data_version(obj: ObjectRef) -> Dialogue[bytes]:
 
 
 def members_version(collection: ObjectRef) -> Dialogue[bytes]:
-    """The same of a collection's members; b"" of those of all user objects and of jobs."""
+    """The version of a collection's membership, see data_version().
+
+    b"": the collection has none, such as those of all user objects and of all jobs.
+    """
     return (yield from get_attribute(collection, *MEMBERS_VERSION))
 
 
@@ -106,8 +108,8 @@ def write(
     """Write to a user object in one command, extending it as needed (WRITE, 8886h).
 
     Args:
-        data: 0 bytes to the target's transfer limit.
-        attributes: set to set with it.
+        data: at most the target's transfer limit.
+        attributes: to set by the same command.
         if_version: the version that the data must have (see data_version()).
 
     Raises: NotFound; NoSpace, VersionMismatch: nothing was written.
@@ -126,9 +128,9 @@ def append(
     if_version: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[int]:
-    """Write behind the end of a user object (APPEND, 8887h).
+    """Write at the end of a user object (APPEND, 8887h).
 
-    Returns: the address the first byte went to; two APPENDs never overlap.
+    Returns: the address of the first byte.  Two APPENDs never overlap.
     """
     lists = lists_of([CURRENT_APPEND_START], ())
     request = requests.append(obj, data, if_version=if_version, attributes=lists, options=options)
@@ -144,7 +146,7 @@ def clear(
     if_version: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[None]:
-    """Turn a range into zeros, extending the object as needed (CLEAR, 8889h)."""
+    """Fill a range with zeros; extend the object if necessary (CLEAR, 8889h)."""
     yield from call(requests.clear(obj, start, length, if_version=if_version, options=options))
 
 
@@ -156,7 +158,7 @@ def punch(
     if_version: bytes | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[None]:
-    """Take a range out and move the tail down (PUNCH, 8884h).
+    """Remove a range; the bytes behind it move to its place (PUNCH, 8884h).
 
     Raises: OSDError with field_pointer 40: start is beyond the end.
     """
@@ -188,7 +190,7 @@ def length(obj: ObjectRef) -> Dialogue[int]:
 
 
 def known_length(obj: ObjectRef) -> Dialogue[int | None]:
-    """The same; None: it is not known before the data are read (read_whole(), made_length())."""
+    """As length(); None: functions make the data, and their length is known when they have been read."""
     value = yield from get_attribute(obj, LOGICAL_LENGTH.page, LOGICAL_LENGTH.number)
     return int.from_bytes(value) if value else None
 
@@ -204,7 +206,7 @@ def read_whole(obj: ObjectRef) -> Dialogue[bytearray]:
 
 
 def made_length(obj: ObjectRef) -> Dialogue[int]:
-    """The length of the same data, which are read to count it."""
+    """The length of data that functions make; they are read to count it."""
     length = 0
     while True:
         got = len((yield from read(obj, length, MADE_READ)))
@@ -216,13 +218,13 @@ def made_length(obj: ObjectRef) -> Dialogue[int]:
 def iter_read(
     obj: ObjectRef, start: int = 0, length: int | None = None, chunk: int = CHUNK
 ) -> Stream[memoryview]:
-    """Read a range piece by piece, several READs ahead of the caller.
+    """Read a range piece by piece; several READs are under way ahead of the caller.
 
     Args:
-        length: bytes wanted; None: to the end.
+        length: bytes to read; None: to the end.
         chunk: bytes of one READ.
 
-    Yields: views of 1..chunk bytes, in order; less than length in all where the object ends.
+    Yields: views of at most chunk bytes, in order; up to the end of the object if that comes first.
     Raises: NotFound; as pyosd.commands.unit says.
     """
     end = None if length is None else start + length
@@ -250,12 +252,12 @@ def iter_read(
 
 
 def read_range(obj: ObjectRef, start: int = 0, length: int | None = None) -> Dialogue[bytearray]:
-    """Read a range into one buffer, with READs of 1 MiB under way side by side.
+    """Read a range into one buffer, by several READs of 1 MiB at a time.
 
     Args:
-        length: bytes wanted; None: to the end.
+        length: bytes to read; None: to the end.
 
-    Returns: 0..length bytes; less only where the object ends.
+    Returns: the data; shorter than length only at the end of the object.
     """
     if length is None:
         known = yield from known_length(obj)
@@ -268,29 +270,26 @@ def read_range(obj: ObjectRef, start: int = 0, length: int | None = None) -> Dia
 
 
 def read_into(obj: ObjectRef, start: int, buffer: MutableBuffer) -> Dialogue[int]:
-    """Read into a buffer, straight from the socket.
+    """Read directly into a buffer.
 
     Args:
         buffer: writable, C-contiguous, item size 1.
 
-    Returns: bytes read, from the buffer's begin; less than it holds only where the object ends,
-        and then the rest of the buffer holds zeros.
+    Returns: how many bytes were read.  If the object ends first, the rest of the buffer is filled
+        with zeros.
     """
     under_way: deque[Any] = deque()
     got = 0
     with memoryview(buffer) as view:
-        pieces = iter(range(0, len(view), CHUNK))
-        for at in itertools.chain(pieces, itertools.repeat(-1)):
-            if at >= 0:
-                piece = view[at : at + CHUNK]
-                request = requests.read(obj, start + at, len(piece), buffer=piece)
-                under_way.append((yield from begin(request)))
-            if not under_way:
-                return got
-            if at >= 0 and len(under_way) < QUEUE_DEPTH:
-                continue
+        for at in range(0, len(view), CHUNK):
+            if len(under_way) == QUEUE_DEPTH:
+                got += len((yield from _data_of(under_way.popleft())))
+            piece = view[at : at + CHUNK]
+            request = requests.read(obj, start + at, len(piece), buffer=piece)
+            under_way.append((yield from begin(request)))
+        while under_way:
             got += len((yield from _data_of(under_way.popleft())))
-    raise AssertionError("unreachable")
+    return got
 
 
 def _data_of(started: Any) -> Dialogue[memoryview]:
@@ -301,10 +300,10 @@ def _data_of(started: Any) -> Dialogue[memoryview]:
 
 
 def write_range(obj: ObjectRef, start: int, data: Buffer) -> Dialogue[int]:
-    """Write any amount of data, with WRITEs of 1 MiB under way side by side.
+    """Write any amount of data, by several WRITEs of 1 MiB at a time.
 
     Returns: bytes written.
-    Raises: as pyosd.commands.unit says; then any of the pieces may have been written.
+    Raises: as pyosd.commands.unit says.  Any part of the data may have been written then.
     """
     view = memoryview(data).cast("B")
     pieces = (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
@@ -312,7 +311,7 @@ def write_range(obj: ObjectRef, start: int, data: Buffer) -> Dialogue[int]:
 
 
 def write_from(obj: ObjectRef, source: BinaryIO, start: int = 0) -> Dialogue[int]:
-    """Write what a binary file gives until its end.  Returns: bytes written."""
+    """Write the rest of a binary file.  Returns: bytes written."""
     return (yield from _write_pieces(obj, start, lambda: source.read(CHUNK), blocks=True))
 
 

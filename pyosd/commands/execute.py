@@ -47,7 +47,7 @@ class Signing(Protocol):
 
 
 def poll_job(caller: Signing, job: ObjectRef) -> Dialogue[JobPoll | None]:
-    """How a job goes, by the cheapest command there is; None: not a job's surrogate."""
+    """The state of a job, by the cheapest command; None: the object is no surrogate of a job."""
     if caller.signer.source:
         return poll_of((yield from get_attributes(job, JOB_POLL_IDS)))
     request, command, layout = _poll_command(job)
@@ -69,12 +69,12 @@ def exec_code(
     get: Sequence[AttributeId] = (),
     timeout: float | None = None,
 ) -> Dialogue[ExecReply]:
-    """Run code in a zone (EXEC, 8F81h; design D11).  pyosd.jobs makes Jobs of it.
+    """Run code in a zone (EXEC, 8F81h).  Target.exec() does this and returns a Job.
 
     Args:
         code: 1 byte to 16 MiB of source.
-        synchronous: answer at the job's end.
-        get: further attributes to read of the surrogate.
+        synchronous: wait for the job's end.
+        get: attributes of the surrogate to read, too.
 
     Returns: ExecReply; a job that failed is in ExecReply.error.
     Raises: TargetBusy and other OSDErrors when no job was made; SessionLost.
@@ -100,8 +100,8 @@ def activate_function(
     """Allow calls of a function object (ACTIVATE FUNCTION, 8F83h).
 
     Args:
-        deactivate: end this instead. Calls under way continue.
-        replace: an active function with the same alias is deactivated at the same moment.
+        deactivate: refuse calls instead; calls under way continue.
+        replace: deactivate another function with the same alias in the same step.
 
     Raises: NotFound: no such object in a function partition.  Conflict: another active function has
         the alias.  OSDError: no code, or an engine that the target does not have (80/18).

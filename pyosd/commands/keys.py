@@ -24,13 +24,13 @@ def set_key(
     *,
     credential: Credential | None = None,
 ) -> Dialogue[None]:
-    """Have the target derive a new key from a seed (SET KEY, 8898h); those below it end.
+    """Let the target derive a new key from a seed (SET KEY, 8898h); the keys below it become invalid.
 
     Args:
-        partition_id: whose; 0 for the root key and for those of partition zero.
+        partition_id: of the key; 0: the root key, and the keys of partition zero.
         seed: 20 bytes.
-        identifier: 7 bytes of one's own, to be read on the security pages.
-        version: of a working key, 0-15.
+        identifier: 7 bytes that name the key on the security pages.
+        version: of a working key, 0 to 15.
         credential: signed as docs/security-protocol.md says.
     """
     request = requests.set_key(level, partition_id, version, identifier, seed)
@@ -43,7 +43,7 @@ def set_master_key_seed(
     """First half of a new master key (SET MASTER KEY, 8899h): exchange Diffie-Hellman values.
 
     Args:
-        group: number of the group, as root attributes 9000_0005h #8000_0010h... have it.
+        group: number of the group, see root attributes 9000_0005h, #8000_0010h and following.
         dh: g^x mod p, as long as p.
 
     Returns: the target's g^y mod p.
@@ -64,10 +64,10 @@ def set_master_key_change(
     *,
     credential: Credential | None = None,
 ) -> Dialogue[None]:
-    """Second half: take the key that both values make.  On the same session, within 10 s.
+    """Second half: use the key that both values give.  Same session, within 10 s.
 
     Args:
-        dh, target_dh: of the first half.
+        dh, target_dh: the values of the first half.
         credential: signed with the new key.
     """
     request = requests.set_master_key_change(group, identifier, dh, target_dh)

@@ -84,9 +84,9 @@ def _flags(*chosen: tuple[bool, NameFlag]) -> NameFlag:
 
 
 def lookup(directory: ObjectRef, path: str | bytes) -> Dialogue[NameEntry]:
-    """Find what a path names, in one command (READ NAMES, 8F88h).
+    """Find the object at a path, in one command (READ NAMES, 8F88h).
 
-    Raises: NoSuchName; NotADirectory: of a name before the last.
+    Raises: NoSuchName; NotADirectory: a name before the last is no directory.
     """
     return (yield from _act(directory, NameParams(NameVerb.LOOKUP, _bytes(path))))
 
@@ -104,11 +104,11 @@ def list_names(
     """List entries of a directory, in the order of their bytes (READ NAMES, 8F88h).
 
     Args:
-        after: begin behind this name.
-        prefix: only names that begin so.
-        most: entries; 0: as many as one answer of 256 KiB holds.
-        details: lengths, times and versions, too.
-        wanted: attributes of each entry. It has those of the pages that objects of its type have.
+        after: list only names that follow this one.
+        prefix: list only names that begin with this.
+        most: number of entries; 0: as many as fit one answer of 256 KiB.
+        details: return lengths, times and versions, too.
+        wanted: attributes to return of each entry, if objects of its type have their pages.
 
     Returns: NameList; if NameList.more, continue after its last name.
     Raises: NoSuchName; NotADirectory.
@@ -139,8 +139,8 @@ def create_name(
     """Make a user object with a name, in one transaction (CHANGE NAMES, 8F89h).
 
     Args:
-        exclusive: the name must be new. Otherwise an object that has it is the answer.
-        attributes: set of the object.
+        exclusive: fail if the name exists; if False, return the object that has it.
+        attributes: to set on the object.
 
     Raises: NameExists; NoSuchName: a directory of the path; NoSpace.
     """
@@ -160,17 +160,17 @@ def put_name(
 ) -> Dialogue[NameEntry]:
     """Make a user object with data and a name, in one command (CHANGE NAMES, 8F89h).
 
-    Others see the name with all data, or what had it before.
+    Others see the name with all data, or the object that had the name before.
 
     Args:
         directory: a partition, or a directory in it.
         data: at most 1 MiB, which the target compares with a checksum before it stores them.
-        replace: what has the name now loses it, and is removed if it was its last one.
+        replace: take the name from an object that has it; without another name it is removed.
         expected: id of the object that must have the name now (compare and swap).
-        attributes: set of the object.
+        attributes: to set on the object.
 
     Raises: NameExists; NameChanged; NoSuchName: a directory of the path; IsADirectory; NoSpace;
-        IntegrityError: the data have changed on their way; then nothing was stored.
+        IntegrityError: the network has changed the data; nothing was stored.
     """
     params = put_params(_bytes(path), data, replace=replace, expected=expected)
     try:
@@ -207,13 +207,13 @@ def is_about(error: OSDError, field: int) -> bool:
 def lookup_data(
     directory: ObjectRef, path: str | bytes, most: int
 ) -> Dialogue[tuple[NameEntry, NamedData | None]]:
-    """Find what a path names, and read its first bytes, in one command (READ NAMES, 8F88h).
+    """Find the object at a path, and read its first bytes, in one command (READ NAMES, 8F88h).
 
     Args:
-        most: bytes wanted, 1 to 1 MiB.
+        most: bytes to read, 1 to 1 MiB.
 
-    Returns: the entry, and the data. They are None of a directory, if functions make them, or if they
-        cannot be read; read() says then why.
+    Returns: the entry, and the data; None: it is a directory, or functions make the data, or they cannot
+        be read.  read() gives the reason then.
     Raises: as lookup().
     """
     return (yield from find(directory, path, most))[:2]
@@ -258,12 +258,12 @@ def link(
 
     Args:
         path: the new name.
-        target: the object, by another path, or by its id; by id only if directory is a partition. If
-            directory is the root: the partition.
-        replace: what has the name now loses it, and is removed if it was its last one.
+        target: the object, by another path, or by its ids if directory is a partition.  If directory is
+            the root, the partition.
+        replace: take the name from an object that has it; without another name it is removed.
         expected: id of the object that must have the name now (compare and swap).
 
-    Raises: NameExists; NameChanged: the name is another object's than expected; NoSuchName.
+    Raises: NameExists; NameChanged: another object than expected has the name; NoSuchName.
     """
     flags = _flags((replace, NameFlag.REPLACE))
     if isinstance(target, ObjectRef):
@@ -277,9 +277,9 @@ def link(
 
 
 def unlink(directory: ObjectRef, path: str | bytes, *, expected: int = 0) -> Dialogue[NameEntry]:
-    """Take a name from a user object; without another name it is removed (CHANGE NAMES, 8F89h).
+    """Remove a name of a user object; with its last name the object is removed (CHANGE NAMES, 8F89h).
 
-    Raises: NoSuchName; IsADirectory; NameChanged: it is another object's than expected.
+    Raises: NoSuchName; IsADirectory; NameChanged: another object than expected has the name.
     """
     return (
         yield from _act(directory, NameParams(NameVerb.UNLINK, _bytes(path), expected=expected))
@@ -309,8 +309,8 @@ def rename(
 
     Args:
         new_path: relative to the same directory.
-        replace: what has the new name loses it; a directory must be empty.
-        exchange: both names change places. Not together with replace.
+        replace: take the new name from a file or an empty directory that has it.
+        exchange: exchange both names; excludes replace.
         expected: id of the object that must have the old name.
 
     Raises: NameExists; NoSuchName; NotEmpty; NameChanged; Invalid: a directory would move below

@@ -30,12 +30,12 @@ def _short(cdb: bytes, data_in_length: int = 0) -> Dialogue[memoryview]:
 
 
 def test_unit_ready() -> Dialogue[None]:
-    """TEST UNIT READY (00h)."""
+    """Ask whether the logical unit is ready (TEST UNIT READY, 00h)."""
     yield from _short(bytes(6))
 
 
 def inquiry(page: int | None = None, allocation_length: int = 255) -> Dialogue[bytes]:
-    """INQUIRY (12h): standard data, or the vital product data page given."""
+    """Read the standard data, or a page of vital product data (INQUIRY, 12h)."""
     evpd, code = (0, 0) if page is None else (1, page)
     cdb = bytes([_INQUIRY, evpd, code]) + allocation_length.to_bytes(2, "big") + b"\0"
     return bytes((yield from _short(cdb, allocation_length)))
@@ -45,11 +45,11 @@ def inquiry(page: int | None = None, allocation_length: int = 255) -> Dialogue[b
 
 
 def format_osd(capacity_bytes: int = 0, *, name: str = "") -> Dialogue[None]:
-    """Destroy everything and start anew (FORMAT OSD, 8881h).
+    """Remove all partitions and objects (FORMAT OSD, 8881h).
 
     Args:
-        capacity_bytes: formatted capacity; 0: all there is.
-        name: OSD NAME, <= 64 bytes.
+        capacity_bytes: formatted capacity; 0: all space that there is.
+        name: the OSD NAME, at most 64 bytes.
     """
     name_attribute = [AttributeValue(0x9000_0001, 0x9, name.encode())] if name else []
     yield from call(requests.format_osd(capacity_bytes, attributes=lists_of((), name_attribute)))
@@ -65,10 +65,10 @@ def create_partition(
     """Make a partition (CREATE PARTITION, 888Bh).
 
     Args:
-        requested_id: >= 1_0000h, or 0: the target picks.
+        requested_id: at least 1_0000h; 0: the target chooses.
         name: the name of the partition on the root; "": none. A second command gives it (CHANGE
             NAMES, 8F89h). If that fails, the partition is removed.
-        attributes: set of the new partition.
+        attributes: to set on the new partition.
 
     Returns: its id.  Raises: Conflict: the id is taken or reserved; NameExists.
     """
@@ -90,9 +90,9 @@ def remove_partition(partition_id: PartitionId, contents: bool = False) -> Dialo
     """Remove a partition (REMOVE PARTITION, 888Ch).
 
     Args:
-        contents: remove everything inside too; else it must be empty.
+        contents: remove everything in it, too; if False, it must be empty.
 
-    Raises: NotFound; Conflict: not empty, or unfinished jobs stand on it (named in the error).
+    Raises: NotFound; Conflict: it is not empty, or has unfinished jobs, which the error names.
     """
     yield from call(requests.remove_partition(partition_id, contents))
 
@@ -107,8 +107,8 @@ def create(
     """Make an empty user object (CREATE, 8882h).
 
     Args:
-        requested_id: >= 1_0000h, or 0: the target picks.
-        attributes: set of the new object.
+        requested_id: at least 1_0000h; 0: the target chooses.
+        attributes: to set on the new object.
 
     Raises: NotFound: no such partition; Conflict: the id is taken or reserved.
     """
@@ -128,7 +128,7 @@ def create_many(
 
     Args:
         count: 1 to 4,096 (root attribute B000_0001h #3).
-        attributes: set each of them gets.
+        attributes: to set on each object.
 
     Returns: count references, ascending.
     """
@@ -154,7 +154,7 @@ def create_and_write(
     attributes: Iterable[AttributeValue] = (),
     options: Options = DEFAULT_OPTIONS,
 ) -> Dialogue[ObjectRef]:
-    """Make a user object and write to it, both or neither (CREATE AND WRITE, 8892h)."""
+    """Make a user object and write to it, in one transaction (CREATE AND WRITE, 8892h)."""
     lists = lists_of([CURRENT_OBJECT_ID], attributes)
     request = requests.create_and_write(
         partition_id, requested_id, start, data, attributes=lists, options=options
@@ -181,20 +181,20 @@ def _page_object_id(form: PageForm | None) -> int:
 
 
 def flush(obj: ObjectRef) -> Dialogue[None]:
-    """Make data and attributes of a user object survive power loss (FLUSH, 8888h)."""
+    """Store data and attributes of a user object, so that they survive a power loss (FLUSH, 8888h)."""
     yield from call(requests.flush(obj))
 
 
 def flush_collection(collection: ObjectRef) -> Dialogue[None]:
-    """Flush a collection and its members (FLUSH COLLECTION, 889Ah)."""
+    """Store a collection and its members (FLUSH COLLECTION, 889Ah); see flush()."""
     yield from call(requests.flush_collection(collection))
 
 
 def flush_partition(partition_id: PartitionId) -> Dialogue[None]:
-    """Flush a partition and everything inside (FLUSH PARTITION, 889Bh)."""
+    """Store a partition and everything in it (FLUSH PARTITION, 889Bh); see flush()."""
     yield from call(requests.flush_partition(partition_id))
 
 
 def flush_osd() -> Dialogue[None]:
-    """Flush everything (FLUSH OSD, 889Ch)."""
+    """Store everything (FLUSH OSD, 889Ch); see flush()."""
     yield from call(requests.flush_osd())

@@ -77,9 +77,9 @@ def mkdir(
     """Make a directory, or a partition with a name.
 
     Args:
-        path: a partition's if it has one name, such as "/photos", or "/0x20000" by its id.
-        parents: make those above it, too.
-        exist_ok: a directory that is there already is the answer.
+        path: with one name it is a partition's, such as "/photos", or "/0x20000" by its id.
+        parents: make the directories above it, too.
+        exist_ok: return a directory that exists already.
 
     Raises: NameExists; NoSuchName: the directory above, or the partition, is absent.
     """
@@ -135,7 +135,7 @@ def unlink(fs: Any, path: str, *, missing_ok: bool = False) -> Dialogue[None]:
 def rmtree(fs: Any, path: str) -> Dialogue[int]:
     """Remove a directory with everything below it, or a file.
 
-    Returns: names removed.  Names that others make meanwhile are removed, too, or NotEmpty is raised.
+    Returns: how many names.  Names that others make meanwhile are removed, too, or NotEmpty is raised.
     """
     first = yield from info(fs, path)
     if not first.is_directory:
@@ -156,8 +156,8 @@ def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialo
     """Give a file, a directory or a partition another path, in one step.
 
     Args:
-        path: of a partition also if it has no name yet, such as "/0x10000".
-        replace: what has the new path loses it; a directory must be empty.
+        path: "/0x10000" is a partition that has no name yet.
+        replace: remove a file, or an empty directory, that has the new path.
 
     Raises: NameExists; NotEmpty; ValueError: the paths are in different partitions.
     """
@@ -193,7 +193,7 @@ def link(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogu
 def copy(fs: Any, path: str, new_path: str, *, replace: bool = True) -> Dialogue[ObjectRef]:
     """Copy a file inside the target, with its attributes; the data do not travel.
 
-    The copy has its name when it is whole.  Files of jobs are read and written.
+    The copy appears when it is complete.  Files of jobs are read and written by the client.
 
     Raises: NameExists: replace is False.  ValueError: in a file system below a directory.
     """
@@ -218,7 +218,7 @@ def copy(fs: Any, path: str, new_path: str, *, replace: bool = True) -> Dialogue
 def read_bytes(
     fs: Any, path: str, start: int = 0, length: int | None = None
 ) -> Dialogue[bytearray]:
-    """Bytes of a file; the first 64 KiB of it in one command.
+    """Read bytes of a file.  One command gets the first 64 KiB.
 
     Args:
         length: None: to the end.
@@ -259,7 +259,7 @@ def iter_data(info: PathInfo, start: int = 0, length: int | None = None) -> Stre
     """Read a file that info() or a listing has found, piece by piece.
 
     Args:
-        length: bytes wanted; None: to the end.
+        length: bytes to read; None: to the end.
     """
     if info.content is None:
         yield from object_data.iter_read(info.object, start, length)
@@ -272,7 +272,7 @@ def iter_data(info: PathInfo, start: int = 0, length: int | None = None) -> Stre
 def write_bytes(
     fs: Any, path: str, data: Buffer, *, exclusive: bool = False
 ) -> Dialogue[ObjectRef]:
-    """Store bytes as a file.  Others see the old file or the whole new one, nothing between.
+    """Store bytes as a file.  Others see either the old file or the complete new one.
 
     Args:
         exclusive: the path must be new.

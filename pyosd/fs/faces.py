@@ -52,16 +52,16 @@ class FileSystem(FileTable, Blocking):
         """Open a file, as Python's open().
 
         Args:
-            mode: r: read; r+: read and change in place; a: append; w: write anew; x: the same, if
-                the path is new.  b for bytes, else text.
+            mode: r: read; r+: read and change in place; a: append; w: write a new file; x: the same, but
+                the path must be new.  With b the file has bytes, otherwise text.
             buffering: bytes of the buffer, 0: none; -1: 1 MiB.
             encoding: of text; None: UTF-8.
-            errors, newline: as of open().
+            errors, newline: as for Python's open().
 
-        A file that is written anew has its name from close() on, whole; until then others see the old
-        one.  If a with block ends with an exception, nothing changes.
+        A new file appears at close(), complete; until then others see the old one.  If a with block ends
+        with an exception, nothing changes.
 
-        Raises: NoSuchName, IsADirectory; NameExists, of mode x also at close(); ValueError.
+        Raises: NoSuchName, IsADirectory; NameExists, with mode x also at close(); ValueError.
         """
         parsed = OpenMode.of(mode)
         check_arguments(parsed, encoding, errors)

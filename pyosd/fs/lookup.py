@@ -118,7 +118,7 @@ def same_place(fs: Any, path: str, other: str) -> Dialogue[tuple[ObjectRef, byte
 
 
 def resolve(fs: Any, path: str) -> Dialogue[ObjectRef]:
-    """The ids of what a path names: of a partition, a directory, a user object or a job."""
+    """The ids at a path: of a partition, a directory, a user object or a job."""
     if is_of_jobs(fs, path):
         return (yield from job_of_path(fs, path))
     base, rest = yield from place(fs, path)
@@ -127,7 +127,7 @@ def resolve(fs: Any, path: str) -> Dialogue[ObjectRef]:
 
 
 def info(fs: Any, path: str) -> Dialogue[PathInfo]:
-    """What a path names, with its length, times and version, in one command.
+    """The length, times and version of the file or directory at a path, in one command.
 
     If functions make the data, and the target does not know their length, they are read to count it.
     """
@@ -178,7 +178,7 @@ def _list_page(
 
 
 def exists(fs: Any, path: str) -> Dialogue[bool]:
-    """Whether something has this path."""
+    """Whether the path exists."""
     try:
         yield from info(fs, path)
     except (errors.NoSuchName, errors.NotADirectory):
@@ -187,7 +187,7 @@ def exists(fs: Any, path: str) -> Dialogue[bool]:
 
 
 def is_dir(fs: Any, path: str) -> Dialogue[bool]:
-    """Whether it is a directory, a partition, or the root."""
+    """Whether the path is a directory, a partition, or the root."""
     try:
         return (yield from info(fs, path)).is_directory
     except (errors.NoSuchName, errors.NotADirectory):
@@ -195,7 +195,7 @@ def is_dir(fs: Any, path: str) -> Dialogue[bool]:
 
 
 def is_file(fs: Any, path: str) -> Dialogue[bool]:
-    """Whether it is the name of a user object."""
+    """Whether the path is a user object."""
     try:
         return not (yield from info(fs, path)).is_directory
     except (errors.NoSuchName, errors.NotADirectory):
@@ -208,8 +208,7 @@ def is_file(fs: Any, path: str) -> Dialogue[bool]:
 def iterdir(fs: Any, path: str = "/") -> Stream[PathInfo]:
     """Entries of a directory, in the order of their bytes; of the root, the partitions for data.
 
-    Objects without names are in no directory.  Those of jobs are below /.jobs, which no directory has
-    as an entry.
+    Objects without names are in no directory.  Jobs are below /.jobs, which no listing has.
     """
     if is_of_jobs(fs, path):
         yield from list_job_files(fs, path)
@@ -245,7 +244,7 @@ def iterdir(fs: Any, path: str = "/") -> Stream[PathInfo]:
 
 
 def ls(fs: Any, path: str = "/") -> Dialogue[list[PathInfo]]:
-    """All entries of a directory, as iterdir(); of a file, itself."""
+    """All entries of a directory, see iterdir(); if the path is a file, that file."""
     try:
         return (yield from collected(iterdir(fs, path)))
     except errors.NotADirectory:
@@ -253,7 +252,7 @@ def ls(fs: Any, path: str = "/") -> Dialogue[list[PathInfo]]:
 
 
 def walk(fs: Any, path: str = "/", depth: int | None = None) -> Stream[PathInfo]:
-    """Everything below a directory, each directory before its entries; of a file, itself.
+    """Everything below a directory, each directory before its entries; if the path is a file, that file.
 
     Args:
         depth: 1: only the entries of the directory; None: all levels.
@@ -277,9 +276,9 @@ def walk(fs: Any, path: str = "/", depth: int | None = None) -> Stream[PathInfo]
 
 
 def glob(fs: Any, pattern: str) -> Stream[PathInfo]:
-    """What matches a pattern of paths, in order: * ? [a-z] within a name, ** for any directories.
+    """Paths that match a pattern, in order: * ? [a-z] within a name, ** for any directories.
 
-    A pattern without these characters matches what has it as path, if there is such a thing.
+    A pattern without these characters matches the path that equals it, if that exists.
     """
     top, rest = fixed_part(pattern)
     if not rest:

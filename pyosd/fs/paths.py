@@ -30,11 +30,11 @@ JOBS = ".jobs"
 
 @dataclass(frozen=True)
 class PathInfo:
-    """What a path names.
+    """A file, a directory or a partition, as it was when the target was asked.
 
-    path: from the root of the file system on.  length: bytes; 0 of a directory.  created_ms,
-    modified_ms: since 1970.  version: of the data, or of a directory's entries; 12 bytes.
-    content: the data, of a file that is no object; then object is the job that it belongs to.
+    path: from the root of the file system.  length: in bytes; 0 for a directory.  created_ms,
+    modified_ms: ms since 1970.  version: of the data, or of a directory's entries; 12 bytes.
+    content: the data of a file of a job, which is no object; object is the job then.
     """
 
     path: str

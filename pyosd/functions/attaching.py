@@ -24,15 +24,15 @@ def kind_of(address: ObjectRef) -> Dialogue[ObjectType]:
 
 
 def attach(table: Any, address: ObjectRef, stages: Iterable[FunctionStage]) -> Dialogue[None]:
-    """Let the data of objects pass through functions, in place of those that they pass through now.
+    """Let the data of objects pass through these functions, and no longer through others.
 
-    A READ passes the stages in this order.  The object's own stages count, else the inherited ones of
-    its collection, of its partition, or of the root.  If several of its collections have some, the one
-    with the least id counts.
+    A READ passes the stages in this order.  An object has its own stages, or else inherits those of its
+    collection, its partition, or the root.  If several of its collections have stages, it inherits
+    those of the collection with the lowest id.
 
     Args:
         address: a user object; or a collection, a partition or the root, for the objects in it.
-        stages: at most 16.  FunctionStage(None) alone: none, not even those of the levels above.
+        stages: at most 16.  FunctionStage(None) alone means none, and inherits none.
 
     Raises: OSDError: a function is not active, or has no contract; ValueError.
     """

@@ -18,11 +18,12 @@ MOST_ACTIVE, ACTIVE, RESERVED, RESERVED_MAX, KEPT, KEPT_MAX, CODE_MAX, ENGINES =
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine that the target has.
+    """An engine of the target.
 
-    abi: the first and the last version of its interface that a manifest may name.  active: functions.
-    reserved: bytes of memory that these reserve.  pool: the pool that calls use unless they name
-    another.  limits: that pool's default and maximum for one call (None: no bound), as in PoolStatus.
+    abi: the first and the last version of its interface that a manifest can name.
+    active: number of active functions.  reserved: bytes of memory that they reserve.
+    pool: the pool of calls that name none.
+    limits: default and maximum of that pool for one call (None: no bound), as in PoolStatus.
     """
 
     name: str
@@ -35,11 +36,11 @@ class Engine:
 
 @dataclass(frozen=True)
 class FunctionCapacity:
-    """What a target has for functions.
+    """The present use and the bounds of a target's functions.
 
-    active, most_active: functions that are active, and may be.  reserved, most_reserved: bytes of
-    memory that they reserve, and may (None: no bound).  kept, most_kept: bytes of code in memory.
-    most_code: bytes of one function's code.
+    active, most_active: number of active functions.
+    reserved, most_reserved: bytes of memory that they reserve (None: no bound).
+    kept, most_kept: bytes of code in memory.  most_code: bytes of one function's code.
     """
 
     active: int

@@ -115,12 +115,13 @@ def ls(table: Any) -> Dialogue[list[Function]]:
 
 
 def show(table: Any, name: Named) -> Dialogue[Function]:
-    """One function.
+    """Find one function.
 
     Args:
-        name: if several functions have the name, the active one.
+        name: its alias, the first 8 or more digits of its SHA-256, or its ids.  If several functions have
+            the alias, the active one counts.
 
-    Raises: NotFound.  ValueError: several stored ones have the name, or the digits.
+    Raises: NotFound; ValueError: several functions have the alias, and none is active, or the digits.
     """
     if isinstance(name, Function):
         name = name.id
@@ -204,19 +205,19 @@ def put(
     Args:
         code: source text, bytes, a path, or a plain Python function with one parameter.
         name: its alias: letters, digits, ".", "_" and "-".  "": that of the file or function.
-        engine: which runs it.  "": by the suffix of the file, else python.
-        access: what calls may do in their zone.
-        methods: entry points; the first is called if a call names none.
-        pool: of its calls.  "": default.
-        limits: defaults of a call, and the most that one can have.
+        engine: the engine that runs it.  "": the one for the suffix of the file, else python.
+        access: what calls can do in their zone.
+        methods: entry points; a call that names none calls the first.
+        pool: pool of its calls.  "": the pool `default`.
+        limits: defaults of a call, and the most that a call can have.
         version, description: text for people.
-        contract: of a function that data pass through (attach()); access is NONE then.
-        activate: False: it is only stored.
-        sign_with: file of the key that ssh-keygen signs it with.
-        encrypted: only the target can read the code then; needs the package cryptography.
+        contract: for a function that data pass through, see attach(); access is NONE then.
+        activate: activate it; if False, only store it.
+        sign_with: file of a key with which ssh-keygen signs it.
+        encrypted: encrypt the code, so that only the target can read it; needs the package cryptography.
 
-    Raises: OSDError: the target refused it; nothing is stored then.  TypeError, ValueError, OSError;
-        ImportError: cryptography is missing.
+    Raises: OSDError: the target refused it, and stores nothing.  TypeError, ValueError, OSError: the
+        code cannot be sent.  ImportError: cryptography is missing.
     """
     manifest = manifest_of(
         code,
@@ -265,8 +266,10 @@ def put_stock(
 ) -> Dialogue[Function]:
     """Store and activate a function that comes with iosd, under its name.
 
-    Args: name: one of `osd fn stock`, such as gzip.  pool: of its calls; those that need a package
-        need one, with a package set.  sign_with: as of put().
+    Args:
+        name: one of those that `osd fn stock` lists, such as gzip.
+        pool: pool of its calls.  A function that needs a package needs a pool with that package.
+        sign_with: as for put().
 
     Raises: ValueError: there is no such function, or it needs a pool; as put().
     """
@@ -291,14 +294,14 @@ def put_stock(
 
 
 def activate(table: Any, name: Named) -> Dialogue[Function]:
-    """Permit calls of a stored function.  An active one of the same name is deactivated in this step."""
+    """Permit calls of a stored function, and deactivate another one of the same name in the same step."""
     found = yield from show(table, name)
     yield from activate_function(found.id, replace=True)
     return (yield from show(table, found.id))
 
 
 def deactivate(table: Any, name: Named) -> Dialogue[Function]:
-    """End calls of a function; it stays in the store. Calls under way continue."""
+    """Refuse calls of a function, which stays in the store.  Calls under way continue."""
     found = yield from show(table, name)
     yield from activate_function(found.id, deactivate=True)
     return replace(found, active=False, sha256="", activated=None)
@@ -307,7 +310,7 @@ def deactivate(table: Any, name: Named) -> Dialogue[Function]:
 def remove(table: Any, name: Named, *, force: bool = False) -> Dialogue[None]:
     """Remove a function, active or stored.
 
-    Args: force: deactivate it first. Calls under way continue with the code that they have.
+    Args: force: deactivate it first.  Calls under way continue with the code that they have.
 
     Raises: FunctionInUse: it is active, and calls of it are under way.
     """
@@ -328,10 +331,10 @@ def code(table: Any, name: Named) -> Dialogue[bytes]:
 
 
 def calls(table: Any, name: Named) -> Dialogue[FunctionCalls]:
-    """Count the calls of an active function, and show why the last failure failed.
+    """The numbers of calls of an active function, and the last failure.
 
-    The target counts in memory: from the activation, or from its own start. `Target.jobs()` has the
-    calls with a record.
+    The target counts them in memory, from the activation or from its own start.  `Target.jobs()` lists
+    the calls with a record.
     """
     found = name if isinstance(name, Function) else (yield from show(table, name))
     return decode_calls((yield from get_attributes(found.id, CALL_IDS)))
@@ -367,21 +370,21 @@ def call(
     """Call a function and return its result: bytes, the value of its JSON, or None.
 
     Args:
-        args: bytes as they are, anything else as JSON.  None: no arguments.
-        zone: where the function may act, as its access class permits.
-        method: entry point.  "": the manifest's first.
-        record: True: the call is a job with a surrogate.  False: nothing is stored of it.  None: it
-            has a record if the function may write.
-        limits: no more than the manifest's.
-        pool: "": the manifest's.
-        timeout: how long to wait. A call without a record ends then.
-        parameters: args, which are bytes, are passed as a READ passes the data of an object to a
-            function that is attached with these parameters.
+        args: bytes are sent unchanged, anything else as JSON.  None: no arguments.
+        zone: where the function can act, as far as its access class permits.
+        method: entry point.  "": the first of the manifest.
+        record: True: the call is a job with a surrogate.  False: the call leaves no record.  None: it
+            has a record if the function can write.
+        limits: at most those of the manifest.
+        pool: "": the pool of the manifest.
+        timeout: how long to wait.  A call without a record is ended then.
+        parameters: pass args, which must be bytes, as a READ passes the data of an object to a function
+            that is attached with these parameters.
         rights: permissions in the zone, if the target requires credentials.
 
-    Raises: NotFound: no active function has this name.  OSDError: it is not active, or the command
-        was refused.  ScriptError, JobTimeout, JobOutOfMemory, LimitExceeded, SandboxLost, JobError: how
-        the call failed.
+    Raises: NotFound: no active function has this name.  OSDError: it is not active, or the command was
+        refused.  ScriptError, JobTimeout, JobOutOfMemory, LimitExceeded, SandboxLost, JobError: the
+        call failed.
     """
     if parameters is not None:
         if not isinstance(args, bytes | bytearray | memoryview):
@@ -505,11 +508,11 @@ def submit(
     job_name: str = "",
     rights: Permission = JOB_RIGHTS,
 ) -> Dialogue[Any]:
-    """Call a function as a job and do not wait.  Returns: the Job, accepted for good.
+    """Call a function as a job, and do not wait.  Returns: the Job; the target has stored it.
 
-    Args: as call(); job_name: "": the name of the function.
+    Args: as for call().  job_name: "": the name of the function.
 
-    Raises: as call(), but not how the call failed: the Job says that.
+    Raises: as call() if the target refuses the call; the Job has the errors of the call itself.
     """
     encoding, data = encode_args(args)
     named = yield from named_call(table, name)

@@ -39,7 +39,7 @@ _CHECK, _AFTER = 1, 2
 
 
 class HookEvent(IntFlag):
-    """What a function is asked about before it happens; AFTER: it follows changes of data instead."""
+    """Events that a function checks before they happen.  AFTER: it follows changes of data instead."""
 
     CREATE = 1
     WRITE = 2
@@ -53,9 +53,10 @@ class HookEvent(IntFlag):
 class Hook:
     """A function that checks or follows changes.
 
-    events: of one object, CREATE never happens.  method: "": the function's first entry point.
-    parameters: text for the function.  page: with AFTER, of the attributes that it derives.
-    at: the object, partition or root that has the hook.  number: its place there.  hook() gives both.
+    events: those that it checks; CREATE is only for a partition or the root.
+    method: entry point; "": the first of the function.  parameters: text for the function.
+    page: with AFTER, the page of the derived attributes.
+    at, number: the object, partition or root that has the hook, and the place there; set by hook().
     """
 
     function: ObjectRef
@@ -111,23 +112,23 @@ def decode_hook(address: ObjectRef, attribute: AttributeValue) -> Hook:
 
 
 def hooks(table: Any, address: ObjectRef) -> Dialogue[list[Hook]]:
-    """The hooks of an object, a partition or the root itself, in the order in which they are asked."""
+    """The hooks of an object, a partition or the root itself, in the order in which they run."""
     ids = [AttributeId(page_of(address), number) for number in range(1, MOST + 1)]
     found = yield from get_attributes(address, ids)
     return [decode_hook(address, each) for each in found if each.value]
 
 
 def hook(table: Any, address: ObjectRef, hook: Hook) -> Dialogue[Hook]:
-    """Ask a function before objects change, or let it follow their changes.
+    """Let a function check or follow changes of objects.
 
-    A hook that is there already with the same function, entry point and kind gets the new values.
+    A hook that already exists with the same function, entry point and kind gets the new values.
 
     Args: address: a user object; or a partition or the root, for all objects in it.
 
-    Returns: the hook with its place.
+    Returns: the hook, with at and number.
 
-    Raises: Invalid: the function is not active, or has no such entry point; Conflict: there are 8 hooks.
-        ValueError.
+    Raises: Invalid: the function is not active, or has no such entry point; Conflict: there are already
+        8 hooks; ValueError.
     """
     there = yield from hooks(table, address)
     after = HookEvent.AFTER in hook.events
@@ -148,17 +149,17 @@ def hook(table: Any, address: ObjectRef, hook: Hook) -> Dialogue[Hook]:
 
 
 def unhook(table: Any, address: ObjectRef, number: int | None = None) -> Dialogue[None]:
-    """Remove a hook of an object, a partition or the root itself; None: all of them."""
+    """Remove a hook of an object, a partition or the root itself.  number None: all hooks."""
     numbers = range(1, MOST + 1) if number is None else [number]
     values = [AttributeValue(page_of(address), each, b"") for each in numbers]
     yield from set_attributes(address, values)
 
 
 def follow(table: Any, obj: ObjectRef) -> Dialogue[None]:
-    """Let the functions that follow changes of a user object run, as if its data had changed."""
+    """Run the functions that follow changes of a user object, as if its data had changed."""
     yield from set_attributes(obj, [AttributeValue(Page.HOOKS, DUE, b"\x01")])
 
 
 def is_current(table: Any, obj: ObjectRef) -> Dialogue[bool]:
-    """Whether all derived attributes of a user object are of its data as they are now."""
+    """Whether all derived attributes of a user object are those of its present data."""
     return bool((yield from get_attribute(obj, Page.HOOKS, CURRENT)))

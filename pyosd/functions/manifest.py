@@ -38,7 +38,7 @@ __all__ = [
 class Access(IntEnum):
     """The access of a function to the zone of a call.
 
-    NONE: nothing, it has its arguments alone.  READ: read.  WRITE: read and change.
+    NONE: none, it has only its arguments.  READ: read.  WRITE: read and change.
     """
 
     NONE = 0
@@ -90,7 +90,7 @@ ALL_IDS = (
 
 
 class OutputSize(IntEnum):
-    """The length of what a function returns: SAME as its input, by a FIXED ratio, or UNKNOWN."""
+    """The length of the output: the SAME as of the input, by a FIXED ratio to it, or UNKNOWN."""
 
     SAME = 1
     FIXED = 2
@@ -98,11 +98,11 @@ class OutputSize(IntEnum):
 
 
 class RecordForm(IntEnum):
-    """The records of the input of a function that needs no more than some of them at once.
+    """The form of records, if a function can process its input in parts of whole records.
 
-    The outputs of parts that end with a record, one after the other, are the output of the whole.
-    LINES: each record ends with a newline.  TABLE: the same, and each part comes with the first line
-    of the input.
+    The outputs of the parts, joined, are the output of the whole.
+    LINES: each record ends with a newline.  TABLE: the same, and each part begins with the first line of
+    the input.
     """
 
     LINES = 1
@@ -114,7 +114,7 @@ class Contract:
     """The promises of a function about data that pass through it (docs/views.md, "Contracts").
 
     size: the length of its output.
-    block: bytes.  A block of the output depends on this block of the input alone, and size is SAME.
+    block: bytes.  A block of the output depends only on the same block of the input; size is SAME.
         0: the function needs the whole input, or records of it.
     ratio: header, numerator and denominator, for size FIXED: the output has header and numerator /
         denominator of the input.  A negative header: as many bytes less.
@@ -141,8 +141,7 @@ class Manifest:
     name: the alias that calls use: letters, digits, ".", "_" and "-".
     methods: the entry points.  A call that names none runs the first.
     pool: the pool of its calls.  "": the default pool.
-    limits: the limits of a call that has no others, and the greatest that one can have.  wall, cpu,
-        mem and output count.
+    limits: defaults of a call, and the most that a call can have.  wall, cpu, mem and output count.
     version, description: text for people.
     contract: the promises of a function that data pass through.
     """
@@ -160,13 +159,13 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a target, as it was when it was asked for.
+    """A function of a target, as it was when the target was asked.
 
     active: whether it can be called.
     sha256: the digest of the activated code.  "": it is not active.
     activated: the time of its activation.
     size: bytes of code in the store.
-    signer, fingerprint: the signer and the key of its signature.  "": not active, or not signed.
+    signer, fingerprint: of its signature.  "": it is not active, or not signed.
     """
 
     id: ObjectRef
@@ -190,8 +189,8 @@ class FunctionFailure:
 
     reason: its number, as of a job.
     method: the entry point.
-    report: the end of the report, such as a traceback, at most 4 KiB.  "": the record of the call
-        keeps it.
+    report: the end of its report, such as a traceback; at most 4 KiB.  "": the record of the call has
+        it.
     """
 
     when: datetime
@@ -202,7 +201,7 @@ class FunctionFailure:
 
 @dataclass(frozen=True)
 class FunctionUser:
-    """A call that is under way.  job: None: it has no record.  principal: its user."""
+    """A call under way.  job: None: it has no record.  principal: its user."""
 
     job: ObjectRef | None
     principal: str
@@ -215,11 +214,9 @@ class FunctionUser:
 class FunctionCalls:
     """The calls of an active function since it was activated, or since the target was started.
 
-    plain, recorded: numbers of calls that have ended, without and with a record.
-    failed: how many of both have failed.
-    last: the time at which the last one ended.
-    failure: the last one that failed.
-    under_way: calls that have not ended, also of earlier versions.  A long list is cut.
+    plain, recorded: number of ended calls, without and with a record.  failed: how many of them failed.
+    last: when the last call ended.  failure: the last call that failed.
+    under_way: calls that have not ended, also those of earlier versions.  A long list is cut.
     """
 
     plain: int = 0

@@ -27,10 +27,11 @@ FIRST_FIGURE = 9  # of page B000_0005h
 class KeptResults:
     """Results of functions that a target keeps for later READs.
 
-    quota, kept: bytes that it may keep, and keeps; quota 0: none.  Since the start: hits, computed:
-    READs whose data were kept, and READs that computed; shared: READs that waited for another one to
-    compute the same; evicted: units that were removed for room; failed: units that could not be
-    written or read; computing: seconds that the READs took which computed.
+    quota, kept: bytes that the target can keep, and keeps now; quota 0: it keeps none.
+    hits: READs of kept data.  computed: READs that computed.
+    shared: READs that waited for another one to compute the same.
+    evicted: units that were removed to make room.  failed: units that could not be written or read.
+    computing: seconds of the READs that computed.  Counts begin when the target starts.
     """
 
     quota: int
@@ -47,7 +48,7 @@ class KeptResults:
 class OriginStage:
     """A function that data passed through.
 
-    name: its alias, "": none.  sha256: of its code.  signer: "": it is not signed.
+    name: its alias; "": none.  sha256: of its code.  signer: "": it is not signed.
     """
 
     function: ObjectRef
@@ -62,8 +63,8 @@ class OriginStage:
 class LastRead:
     """The last READ of an object.
 
-    version: of the stored data, as data_version() of the source returns it.  kept: a READ before had
-    computed the data.  seconds: until the data were there.  ended_ms: when that was, ms since 1970.
+    version: of the stored data, as data_version() of the source returns it.
+    kept: the data were kept results.  seconds: the time it took.  ended_ms: its end, in ms since 1970.
     """
 
     version: bytes
@@ -74,11 +75,11 @@ class LastRead:
 
 @dataclass(frozen=True)
 class DataOrigin:
-    """How the data of an object came about when it was read.
+    """The origin of an object's data at a READ.
 
-    source: the object with the stored bytes.  stages: in the order of a READ.  deterministic: results
-    are kept.  current: a READ now would pass the same stages.  read: the last READ that has passed
-    them; None: it has not ended yet.
+    source: the object with the stored bytes.  stages: in the order of a READ.
+    deterministic: the target can keep the results.  current: a READ now passes the same stages.
+    read: the last READ that passed them; None: it has not ended yet.
     """
 
     source: ObjectRef
@@ -89,7 +90,7 @@ class DataOrigin:
 
 
 def results(table: Any) -> Dialogue[KeptResults]:
-    """What the target keeps of what functions have computed, and figures since it started.
+    """The kept results of functions, and figures since the target started.
 
     Raises: OSDError: the target runs no functions, or is of an earlier release.
     """
@@ -138,10 +139,10 @@ def decode(value: bytes) -> DataOrigin:
 
 
 def origin(table: Any, obj: ObjectRef) -> Dialogue[DataOrigin | None]:
-    """How the data of an object came about when it was last read: functions, source, time.
+    """The origin of an object's data at its last READ: functions, source, time.
 
-    The target remembers this in memory, of about 1,000 objects that were read through functions.
-    None: it knows of no such READ since it started.
+    The target has this in memory for about 1,000 objects that were read through functions.  None: it
+    knows no such READ since it started.
     """
     value = bytes((yield from get_attribute(obj, Page.STACK, WHY)))
     return decode(value) if value else None

@@ -26,9 +26,10 @@ _NONE, _FUNCTION = 0, 1
 class FunctionStage:
     """A function that data pass through.
 
-    function: its object; None: none, which also cuts off the stages of the levels above.  method: the
-    entry point that a READ calls, "": the function's first.  parameters: text for the function.
-    inherited: of a collection, a partition or the root, whether it holds for the user objects in it.
+    function: its object; None: no function, and none inherited.
+    method: the entry point that a READ calls; "": the first of the function.
+    parameters: text for the function.
+    inherited: whether the user objects in the collection, the partition or the root inherit it.
     """
 
     function: ObjectRef | None

@@ -215,7 +215,7 @@ def function(
     description: str = "",
     sign_with: str | os.PathLike[str] | None = None,
 ) -> Callable[[Callable[P, R]], StoredFunction[P, R]]:
-    """Make a Python function one that targets can store and run.
+    """Make a Python function one that a target stores and runs.
 
     The first call on a target stores the function and activates it. If its source or one of these
     options changes, the next call replaces it, in one step. The function must be plain, as for
@@ -223,11 +223,11 @@ def function(
 
     Args:
         name: its alias in the target.  "": the function's own name.
-        access: what calls may do in their zone.
+        access: what calls can do in their zone.
         partition: function partition, 1h to FFFFh.  None: the only one; 1h is made.
-        limits, pool, version, description, sign_with: as of Functions.put().
+        limits, pool, version, description, sign_with: as for Functions.put().
 
-    Raises: TypeError, ValueError: when it is applied: the function cannot travel.
+        Raises: TypeError, ValueError: at the decoration: the function cannot be sent.
     """
 
     def decorated(function: Callable[P, R]) -> StoredFunction[P, R]:

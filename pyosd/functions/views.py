@@ -81,26 +81,24 @@ def view_create(
     name: str = "",
     writable: bool = False,
 ) -> Dialogue[View]:
-    """Make a partition whose objects show the data of the objects of another one, or of a collection.
+    """Make a partition whose objects show the data of another partition, or of a collection.
 
-    Each object of the base has an object with the same id in the view, also those that are made
-    later.  Of a collection, each member has one as long as it is a member.  It shows what a READ of
-    the base object returns now and later, passed through the stages.  It takes no space.  A reader
-    needs READ for it, and no permission for the base.
+    Each object of the base, and each that is made later, has an object with the same id in the view.
+    If the base is a collection, these are its present members.  A READ in the view returns the data of
+    the base object, passed through the stages.  A view takes no space.  Readers need READ for the view,
+    and no permission for the base.
 
     Args:
-        base: the partition, or a collection or directory in one.
-        stages: at most 16; none: the data as they are.
-        requested_id: of the view, 0: the target picks.
-        name: of the view, as a partition's; "": none.
-        writable: a WRITE of an object passes the inverse functions, and changes the base object.
-            Objects that are made in the view, or removed from it, are those of the base.  Nothing
-            can be made in a view of a collection.
+        base: a partition, or a collection or directory in one.
+        stages: at most 16; none: the data are not changed.
+        requested_id: of the view; 0: the target chooses.
+        name: name of the view on the root; "": none.
+        writable: a WRITE passes the inverse functions and changes the base object.  CREATE and REMOVE
+            act on the base.  Nothing can be created in a view of a collection.
 
-    Raises: OSDError: a function is not active, or has no contract; Invalid: the base has 16 views, or
-        no such collection of its own;
-        PermissionDenied: no READ for the base and its objects, or no WRITE, CREATE and REMOVE if
-        writable.  What was made is removed then.
+    Raises: OSDError: a function is not active, or has no contract; Invalid: the base already has 16
+        views, or the collection is absent; PermissionDenied: READ for the base and its objects is
+        missing, or, if writable, WRITE, CREATE and REMOVE.  Then no view is left.
     """
     made = yield from create_partition(requested_id, name=name)
     try:
@@ -116,7 +114,7 @@ def view_create(
 
 
 def view(table: Any, partition: PartitionId) -> Dialogue[View]:
-    """A view.  Raises: NotFound: the partition is none."""
+    """The view that a partition is.  Raises: NotFound: it is no view."""
     shown = yield from shown_base(partition)
     if shown is None:
         raise errors.NotFound(0, 0, 0, f"partition {partition:#x} is no view")
@@ -158,9 +156,9 @@ def views(table: Any) -> Dialogue[list[View]]:
 def view_refresh(table: Any, partition: PartitionId) -> Dialogue[tuple[int, int]]:
     """Complete a view whose creation was interrupted, or whose base was removed.
 
-    Otherwise the target adds and removes its objects with those of the base.
+    This is needed in no other case: the target keeps the objects of a view like those of the base.
 
-    Returns: how many objects were added, and removed.
+    Returns: how many objects were added, and how many removed.
     """
     shows = yield from view(table, partition)
     wanted = {each.object_id: each for each in (yield from _shown_objects(shows))}

@@ -35,10 +35,10 @@ MAX_RECV_SEGMENT = 16_776_192
 
 @dataclass(frozen=True)
 class Chap:
-    """CHAP names and secrets; target_user and target_secret ask the target to prove itself too.
+    """CHAP names and secrets.  With target_user and target_secret, the target must prove its identity, too.
 
-    Raises: ValueError: the same secret for both: whoever is asked to prove itself could then have
-    the other do it (RFC 7143, 9.2.1).
+    Raises: ValueError: both secrets are the same, so that each side could reflect the other's proof
+        (RFC 7143, 9.2.1).
     """
 
     user: str

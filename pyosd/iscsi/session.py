@@ -35,7 +35,7 @@ ATTENTIONS_MAX = 2  # power on, and a reset by somebody else meanwhile
 
 
 class TaskFunction(IntEnum):
-    """Task management functions of iSCSI.  A stock tgtd knows the first two and the unit's reset."""
+    """Task management functions of iSCSI.  A stock tgtd has the first two and LOGICAL_UNIT_RESET."""
 
     ABORT_TASK = 1
     ABORT_TASK_SET = 2

@@ -133,10 +133,10 @@ class AsyncJob(following.JobTable, Followed, Awaiting):
         return await self.carry(following.cancel(self))
 
     async def result(self, timeout: float | None = None) -> Any:
-        """Wait for the end and return the script's result, None when it left none.
+        """Wait for the end and return the script's result; None: it has none.
 
-        Raises: TimeoutError: it goes on; ScriptError, JobCancelled, JobTimeout, JobOutOfMemory,
-            LimitExceeded, SandboxLost: how else it ended.
+        Raises: TimeoutError: the job has not ended; ScriptError, JobCancelled, JobTimeout,
+            JobOutOfMemory, LimitExceeded, SandboxLost: how it failed.
         """
         await self.wait(timeout)
         value, error = self.settled_outcome()
@@ -145,9 +145,9 @@ class AsyncJob(following.JobTable, Followed, Awaiting):
         return value
 
     async def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end and return how it failed, None when it COMPLETED.
+        """Wait for the end and return how the job failed; None: it COMPLETED.
 
-        Raises: TimeoutError: it goes on.
+        Raises: TimeoutError: the job has not ended.
         """
         await self.wait(timeout)
         return self.settled_outcome()[1]
@@ -181,7 +181,7 @@ class AsyncJob(following.JobTable, Followed, Awaiting):
         return self._outcome is not None
 
     def settled_outcome(self) -> tuple[Any, BaseException | None]:
-        """Its result, and the exception in place of one; only when settled."""
+        """The result, and the exception in its place.  Call it only if settled."""
         assert self._outcome
         return self._outcome
 
@@ -236,10 +236,10 @@ class AsyncJobArray(arrays.ArrayTable, FollowedArray, AsyncJob, Sequence[AsyncJo
         return self._members[index]
 
     async def result(self, timeout: float | None = None) -> list[Any]:
-        """Wait for all members; the list of their results.
+        """Wait for all members and return their results.
 
-        Raises: TimeoutError: some go on; ScriptError, ...: the array did not complete: the error of
-            the first member that failed.
+        Raises: TimeoutError: some have not ended; ScriptError and others: the error of the first member
+            that failed.
         """
         return await self.carry(arrays.result(self, timeout))
 
@@ -261,7 +261,7 @@ async def as_completed(
     """Yield jobs as they end.
 
     Args:
-        timeout: seconds from now, None: for ever.
+        timeout: seconds from now; None: no limit.
 
     Raises: TimeoutError: some go on; JobExpired: one has no record (any more).
     """
@@ -289,7 +289,7 @@ async def as_completed(
 async def wait(
     jobs: Iterable[AsyncJob], timeout: float | None = None
 ) -> tuple[list[AsyncJob], list[AsyncJob]]:
-    """Wait until all have ended or the time is up.  Returns: those that ended, and the others."""
+    """Wait until all have ended, or the time is up.  Returns: jobs that have ended, and the others."""
     every = list(jobs)
     ended: set[AsyncJob] = set()
     with contextlib.suppress(TimeoutError):

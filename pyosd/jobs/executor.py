@@ -31,7 +31,7 @@ _INVALID_FIELD = (0x24, 0x00)
 
 
 class Executor(FuturesExecutor):
-    """Sends each call as a job.  Functions travel as source, arguments and results as JSON.
+    """Sends each call as a job.  Functions are sent as source, arguments and results as JSON.
 
     An ObjectRef among the arguments arrives as an object of the module osd: a user object, a
     partition or the root.  An object of the package osd arrives as the same kind of object.  A full
@@ -110,7 +110,7 @@ class Executor(FuturesExecutor):
     def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Job:
         """Submit fn(*args, **kwargs) as a job.
 
-        Raises: RuntimeError: shut down; TypeError, ValueError: the call cannot be sent.
+        Raises: RuntimeError: the executor was shut down; TypeError, ValueError: the call cannot be sent.
         """
         return self._submit(fn, args, kwargs)
 
@@ -126,9 +126,9 @@ class Executor(FuturesExecutor):
 
         Args:
             timeout: seconds from now for all of them.
-            chunksize: calls in one job; take many where a call takes less than some 10 ms.
-            buffersize: jobs under way beyond the one waited for; None: all are submitted at once.
-                At once, and small enough, means as one array of jobs: one command for all of them.
+            chunksize: calls in one job; use more if a call takes less than some 10 ms.
+            buffersize: jobs under way beyond the one waited for; None: all are submitted at once.  If
+                their arguments have at most 32 KiB, one command submits them as an array of jobs.
 
         Raises: as Job.result(); TimeoutError; ValueError: chunksize or buffersize below 1.
         """
@@ -217,7 +217,11 @@ class Executor(FuturesExecutor):
         return job if array else job.watch()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls; wait for those under way, or cancel what has not started."""
+        """Accept no more calls; wait for those under way.
+
+        Args:
+            wait: whether to wait.
+            cancel_futures: cancel the jobs that have not started."""
         self._closed = True
         with self._lock:
             left: list[Any] = [job for job in self._jobs if not job.settled]

@@ -33,9 +33,8 @@ R = TypeVar("R")
 class Job(following.JobTable, Followed, Blocking, Future[Any]):
     """A job on a target: a Future whose done(), running() and cancelled() ask the target.
 
-    result() is what the script gave to osd.result() (bytes, or the value its JSON stands for), or
-    None.
-    Methods that ask the target raise JobExpired when its record is gone, and what
+    result() returns what the script passed to osd.result(): bytes, or the value of its JSON; None: nothing.
+    Methods that ask the target raise JobExpired if the record of the job was removed, and what
     pyosd.commands.unit says.
     """
 
@@ -72,18 +71,18 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
         return self.carry(following.cancel(self))
 
     def result(self, timeout: float | None = None) -> Any:
-        """Wait for the end and return the script's result, None when it left none.
+        """Wait for the end and return the script's result; None: it has none.
 
-        Raises: TimeoutError: it goes on; ScriptError, JobCancelled, JobTimeout, JobOutOfMemory,
-            LimitExceeded, SandboxLost: how else it ended.
+        Raises: TimeoutError: the job has not ended; ScriptError, JobCancelled, JobTimeout,
+            JobOutOfMemory, LimitExceeded, SandboxLost: how it failed.
         """
         self.wait(timeout)
         return Future.result(self)  # its end is known; another thread may be telling it
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end and return how it failed, None when it COMPLETED.
+        """Wait for the end and return how the job failed; None: it COMPLETED.
 
-        Raises: TimeoutError: it goes on.
+        Raises: TimeoutError: the job has not ended.
         """
         self.wait(timeout)
         return Future.exception(self)
@@ -95,7 +94,7 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
     # ---- its end --------------------------------------------------------------------------------
 
     def end(self, status: JobStatus, value: Any, error: errors.JobError | None) -> None:
-        """The job has ended: make the Future say so, once."""
+        """Give the Future the end of the job.  Only the first call counts."""
         with self._settle_lock:
             if self._final is not None:
                 return
@@ -110,16 +109,16 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
 
     @property
     def settled(self) -> bool:
-        """Whether the Future has its end, without asking the target."""
+        """Whether the end of the job is known here.  Nothing is sent."""
         return Future.done(self)
 
     def settled_outcome(self) -> tuple[Any, BaseException | None]:
-        """Its result, and the exception in place of one; only when settled."""
+        """The result, and the exception in its place.  Call it only if settled."""
         error = Future.exception(self, 0)
         return None if error else Future.result(self, 0), error
 
     def lose(self, error: BaseException) -> None:
-        """Nobody can say how the job ends: let the Future say that."""
+        """Give the Future an error, because the end of the job cannot be found out."""
         with self._settle_lock:
             first, self._told = not self._told, True
         if first:  # callbacks run without the lock: they may ask for the job
@@ -128,7 +127,7 @@ class Job(following.JobTable, Followed, Blocking, Future[Any]):
     # ---- being a Future -------------------------------------------------------------------------
 
     def watch(self) -> Job:
-        """Have a thread ask for this job, so that functions of concurrent.futures see it end."""
+        """Let a thread poll this job, so that concurrent.futures.wait() and others see its end."""
         if self._final is None:
             watch(self)
         return self

@@ -44,7 +44,7 @@ class JobArray(arrays.ArrayTable, FollowedArray, Job, Sequence[Job]):
 
     @property
     def place(self) -> ArrayPlace:
-        """Indices, members, most running at once (asks the target, once).
+        """Indices, members, and how many run at once.  The first use asks the target.
 
         Raises: JobExpired; ValueError: it is no array.
         """
@@ -88,10 +88,10 @@ class JobArray(arrays.ArrayTable, FollowedArray, Job, Sequence[Job]):
     # ---- as a Job's methods, about all members --------------------------------------------------
 
     def result(self, timeout: float | None = None) -> list[Any]:
-        """Wait for all members; the list of their results.
+        """Wait for all members and return their results.
 
-        Raises: TimeoutError: some go on; ScriptError, ...: the array did not complete: the error of
-            the first member that failed.
+        Raises: TimeoutError: some have not ended; ScriptError and others: the error of the first member
+            that failed.
         """
         return self.carry(arrays.result(self, timeout))
 

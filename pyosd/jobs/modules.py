@@ -42,11 +42,11 @@ ENCRYPTED = 0x1  # bit of a ZIP entry's flags
 
 
 class Modules:
-    """Modules of one's own, read and checked: give it to several jobs, and it is made once.
+    """Modules to send with jobs, read and checked once for all of them.
 
     Args: paths: each a module (FILE.py), a package (a folder with __init__.py), a folder to import
         from (any other), or a .pyz or .zip file to import from.
-    Raises: ValueError: they cannot travel; the text says why.  SyntaxError: one of them does not
+    Raises: ValueError: they cannot be sent; the text says why.  SyntaxError: one of them does not
         compile.  OSError: one cannot be read.
     """
 

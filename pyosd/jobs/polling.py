@@ -55,9 +55,9 @@ def as_completed(jobs: Iterable[AnyJob], timeout: float | None = None) -> Iterat
     """Yield jobs as they end.
 
     Args:
-        timeout: seconds from now, None: for ever.
+        timeout: seconds from now; None: no limit.
 
-    Raises: TimeoutError: some go on.
+    Raises: TimeoutError: some have not ended.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     left, backoff = list(dict.fromkeys(jobs)), Backoff()
@@ -82,7 +82,7 @@ def _sleep(seconds: float, deadline: float | None, jobs: int) -> None:
 
 
 def wait(jobs: Iterable[AnyJob], timeout: float | None = None) -> tuple[list[AnyJob], list[AnyJob]]:
-    """Wait until all have ended or the time is up.  Returns: those that ended, and the others."""
+    """Wait until all have ended, or the time is up.  Returns: jobs that have ended, and the others."""
     jobs = list(dict.fromkeys(jobs))
     with contextlib.suppress(TimeoutError):
         deque(as_completed(jobs, timeout), maxlen=0)

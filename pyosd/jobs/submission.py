@@ -198,16 +198,16 @@ def prepare(
     """
     Args:
         code: source text (str, bytes), a path (os.PathLike; .pyc: byte-code), or a plain function,
-            which travels as source.  None: the code of the predecessor.
-        zone: where the job may act: root, partition, collection or user object.
-        args: for a script: osd.args there, bytes as they are, anything else as JSON.  For a
-            function: a sequence of its positional arguments.  An ObjectRef among them arrives as
-            an object of the module osd.
+            whose source is sent.  None: the code of the predecessor.
+        zone: where the job can act: the root, a partition, a collection or a user object.
+        args: for a script: osd.args; bytes are sent unchanged, anything else as JSON.  For a function: a
+            sequence of its positional arguments.  The function gets an ObjectRef as an object of the
+            module osd.
         kwargs: keyword arguments of a function.
         limits: None: the pool's.
         name: at most 128 bytes.  "": the name of the file or function.
         tags: at most 16.
-        priority: -100 to 100; the higher one starts first.
+        priority: -100 to 100; a job with a higher number starts first.
         key: idempotency key, at most 64 bytes.  With a key, submitting again after a lost session
             finds the job that exists.
         hold: accept the job, but do not start it before release().
@@ -217,41 +217,39 @@ def prepare(
         expire: how long the target keeps the record.  A job that is held or waits for others is
             cancelled that long after its submission.
         grace: time to clean up when the job is ended, at most 5 s.  None: 20 ms.
-        begin: earliest start: a datetime, seconds since 1970, or text as "now+2h", "16:30",
+        begin: earliest start: a datetime, seconds since 1970, or text such as "now+2h", "16:30",
             "2026-11-24T08:00".  The target's clock decides.
-        reuse: True, or an age in seconds: an earlier job may answer that ended no longer ago (see
-            docs/howto/replay.md).  The code must depend on its arguments and on what it reads alone:
-            not on the clock, not on randomness.  Then Job.cached_result is set; of an array each
-            member that an earlier one answers.
+        reuse: return an earlier job with the same code, arguments and zone, if no object that it read has
+            changed.  True, or the greatest age of its end in seconds.  The result must depend on
+            nothing else, such as time or randomness.  Job.cached_result says whether this happened.
+            See docs/howto/replay.md.
         pool: pool that runs the job.  "": the pool `default`.
-        surrogate: partition, and id if wanted, of the job's object, which then is an ordinary
-            object.  None: it is in the zone's partition, and no list or count of data has it.
-        wait: let the command itself wait for the end, at most so long (the target allows 60 s).
-            This saves polling for short jobs.
-        compress: pack the code with zlib.  None: if that saves bytes.
-        bytecode: the code is the content of a .pyc file.  The target must allow byte-code, and
-            run the same release of Python.
-        predecessor: an earlier job of the same submitter that this job runs again.  With code
-            None its code runs, with its arguments unless args are given; see Target.retry().
+        surrogate: make the job's object an ordinary object of this partition, with this id if it has
+            one.  None: it is in the zone's partition, and no listing of data shows it.
+        wait: how long the command itself waits for the end, at most 60 s.  This saves polling for
+            short jobs.
+        compress: compress the code with zlib.  None: if that saves bytes.
+        bytecode: the code is the content of a .pyc file.  The target must permit byte-code, and run
+            the same release of Python.
+        predecessor: the earlier job of the same submitter that this job runs again.  If code is None,
+            its code runs, with its arguments if args are None; see Target.retry().
         rights: permissions in the zone, if the target requires credentials.  They end with the
             credential of the submitter.
-        home: the job may change no objects, and what it would cost at the client.  The target refuses
-            the job (PushedBack), or ends it with reason 119, if it expects to take longer; of an
-            array, single members.  Target.run() sends this, and runs such a job at the client.
+        home: the cost of the job at the client; the job cannot change objects then.  If the target
+            expects to take longer, it refuses the job (PushedBack), or ends it, or members of an
+            array, with reason 119.  Target.run() sends this, and runs such a job at the client.
         retries: repetitions after faults of the system, 0 to 14.  None: 2.
-        retry_oom: repeat the job also if it ran out of memory.  Such repetitions need a script
-            that has written nothing, or is idempotent.
-        retry_exit: repeat it also if it exits with this code, 1 to 255, on the same condition.
+        retry_oom: repeat the job also if it ran out of memory, and has written nothing or is idempotent.
+        retry_exit: repeat the job also if it exits with this code, 1 to 255, on the same condition.
             0: no code.
-        array: indices of an array of jobs, each below 2**32: a range, other ints, or text as
-            "1,3,10-20:2%4".  At most 10,000 members, and no more than the target lets one
-            principal queue.
-        at_once: most members of the array that run at a time.  0: no such limit.
-        over: objects of the zone: an array of jobs, whose members find theirs in osd.over.  Not with
-            array, and not with args of bytes.
+        array: indices of an array of jobs, each below 2**32: a range, other ints, or text such as
+            "1,3,10-20:2%4".  At most 10,000 members, and at most as many as one user can queue.
+        at_once: how many members of the array run at a time.  0: no limit.
+        over: objects of the zone, to be processed by an array of jobs; each member finds its objects in
+            osd.over.  Excludes array, and args of bytes.
         batch: objects of over for each member.
-        modules: modules that travel with the code: paths of modules (.py), packages, folders to
-            import from, .pyz and .zip files; or pyosd.Modules(*paths), which jobs can share.
+        modules: modules to send with the code: paths of modules (.py), packages, folders to import from,
+            .pyz and .zip files; or pyosd.Modules(*paths), which several jobs can use.
     """
     check_types(zone, limits)
     if code is None and predecessor is None:

@@ -42,10 +42,10 @@ STOP_S = 5.0
 class Outcome:
     """The outcome of a script, the same from a sandbox and from a client.
 
-    output, stderr: what it wrote.  result: what it gave to osd.result(), None: nothing.
-    exit_code: 0, what it exited with, or 1 where it raised.
-    where: "near" the data or "local", at the client.  seconds: from the call to the end.
-    predicted: seconds expected there; 0: not known.  why: in words, why it ran there.
+    output, stderr: what it wrote.  result: what it passed to osd.result(); None: nothing.
+    exit_code: of the script; 1 if it raised an exception.
+    where: "near" the data, or "local", at the client.  seconds: from the call to the end.
+    predicted: expected seconds; 0: not known.  why: the reason for the place, in words.
     """
 
     output: bytes

@@ -80,7 +80,7 @@ class Invalid(OSDError, ValueError):
 
 
 class StorageError(OSDError):
-    """The target's storage failed; its log says how.  Not the script's fault."""
+    """The storage of the target failed; the target's log has the details.  Not the script's fault."""
 
 
 class NotEmpty(OSDError):

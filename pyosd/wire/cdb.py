@@ -42,7 +42,7 @@ _TIMESTAMPS_BYPASS = 0x7F
 
 
 class ServiceAction(IntEnum):
-    """Service actions of OSD-2, and our own (design D11, osd2-wire 3.19)."""
+    """Service actions of OSD-2, and those of iosd: 8F81h and above (docs/wire.md)."""
 
     __hash__ = int.__hash__  # looked up for every command; by default by name, and slowly
 
@@ -116,7 +116,7 @@ class Isolation(IntEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """Options every command takes: bytes 10 and 12."""
+    """Options of every command: bytes 10 and 12 of the CDB."""
 
     fua: bool = False
     """Force unit access: what the command changed survives power loss before it is acknowledged."""
@@ -128,9 +128,9 @@ class Options:
 
 @dataclass(frozen=True)
 class AttributeLists:
-    """List format: attributes to retrieve and to set, in the order given.
+    """List format: attributes to retrieve and to set, in this order.
 
-    allocation: bytes for the answer, or None for an estimate; a cut answer says how much it needs.
+    allocation: bytes for the answer; None: an estimate.  A cut answer says how many it needs.
     """
 
     get: tuple[AttributeId, ...] = ()

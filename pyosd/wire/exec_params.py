@@ -225,10 +225,10 @@ class AfterEnd(IntEnum):
 
 @dataclass(frozen=True)
 class After:
-    """Wait for another job.
+    """Start after another job has ended.
 
-    completed: start only if it ends COMPLETED; False: whatever its end.  failed: start only if it ends
-    in any other state than COMPLETED; completed does not count then.
+    completed: only if it ended COMPLETED; False: after any end.
+    failed: only if it did not end COMPLETED; completed has no effect then.
     """
 
     job: ObjectRef
@@ -283,7 +283,7 @@ class FunctionCall:
 class HomeCost:
     """The cost of a job if its client ran it.
 
-    seconds: until its end there.  size: bytes that it reads.  0: not known.
+    seconds: until its end at the client.  size: bytes that it reads.  0: not known.
     """
 
     seconds: float = 0.0
@@ -297,22 +297,23 @@ class HomeCost:
 
 @dataclass(frozen=True)
 class ExecParams:
-    """Everything an EXEC may say beside its code.  None or empty: not said.
+    """The parameters of EXEC, apart from the code.  None or empty: the default of the target.
 
-    name: <= 128 bytes.  tags: <= 16, "key=value" <= 128 bytes each.  key: idempotency key, 1-64
-    bytes.
-    grace: how long a script may clean up when it is ended (20 ms if not said, at most 5 s).
-    begin: milliseconds since 1970; it is held until then.
-    reuse: an earlier job that ended no longer ago may answer; infinity: however long ago.
-    wait: how long a synchronous EXEC waits (target's limit: 60 s).  expiry: how long the record is
-    kept after the end.  array: first index, last index, most running at once (0: all).
-    array_ranges: its indices, if they are not all from the first to the last.  predecessor: the job
-    this one is run for again.  function: of EXECUTE FUNCTION alone.  surrogate: partition and
-    requested id of the job's object, which then is an ordinary object; object id 0: any.
-    rights: what its capability shall permit in the
-    zone (not sent: where credentials are in use, it is asked for).
-    home: the job changes no objects, and the target may leave it to the client.  An older target
-    ignores that.
+    name: at most 128 bytes.  tags: at most 16, each "key=value" of at most 128 bytes.
+    key: idempotency key, 1 to 64 bytes.
+    grace: how long a script can clean up when it is ended; default 20 ms, at most 5 s.
+    begin: the target holds the job until then; ms since 1970.
+    reuse: an earlier job can answer that ended no longer ago than this; infinity: at any time.
+    wait: how long a synchronous EXEC waits; at most 60 s.
+    expiry: how long the target keeps the record after the end.
+    array: first index, last index, and how many run at once (0: all).
+    array_ranges: the indices, if they are not all from the first to the last.
+    predecessor: the earlier job that this one runs again.
+    function: for EXECUTE FUNCTION only.
+    surrogate: partition and requested id (0: any) of the job's object, which is an ordinary object then.
+    rights: permissions in the zone, if credentials are in use.  They are not sent, but requested.
+    home: the job changes no objects, and the target can leave it to the client.  An older target ignores
+    this.
     """
 
     engine: str = ""

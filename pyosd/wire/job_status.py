@@ -211,12 +211,12 @@ def poll_of(attributes: Iterable[AttributeValue]) -> JobPoll | None:
 
 @dataclass(frozen=True)
 class ArrayPlace:
-    """Where a job stands in an array, or what array it stands for.
+    """The place of a job in an array, or the array that it represents.
 
-    array: the array's own surrogate; the members' object ids follow its, in order of index.
-    index: the member's; of the array its first.  members: how many it has; 0: this is one of them.
-    at_once: how many may run at a time; 0: all.  ranges: of an array, its indices, ascending; (): all
-    from the first on.
+    array: surrogate of the array.  The members' object ids follow its id, in order of index.
+    index: of the member; of an array, the first one.  members: their number; 0: the job is a member.
+    at_once: how many can run at a time; 0: all.
+    ranges: the indices of an array, ascending; (): all from the first on.
     """
 
     array: ObjectRef
@@ -264,22 +264,25 @@ class Offload:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """All a job's surrogate says about it.  Durations in seconds; what is not known yet is None or
-    0.
+    """The status of a job.  Durations are in seconds.  Values that are not known yet are None or 0.
 
-    generation: grows with every change.  progress: 0.0-1.0, None when the script does not say.
-    position: jobs ahead in the queue, about.  poll_interval: seconds the target suggests to wait.
-    result_length, stdout_length, stderr_length: bytes.  peak_memory: bytes.  key: idempotency key.
-    result_object: companion object of a result over 60 KiB.  expiry: when the record goes away.
-    begin: a held job starts by itself then.
-    after: the jobs it was submitted after.  awaited: the first of them it still waits for.
-    predecessor: the job this one is run for again.  array: of an array or one of its members.
-    starved_time: how long it was ready to run and got no processor, since it was started.
-    counts: of an array, how many members are in each state there are some in.
-    tags: as submitted; of a member those of its array.  principal: the user that submitted it, as the
-        target names users.  function: the function that it calls; None: it runs a script.  signer: of that
-        function at the call; "": it was not signed.
-    offload: of a pure job, the times by which the target decided that it ran near the data.
+    generation: grows with every change.  progress: 0.0 to 1.0; None: the script reports none.
+    position: number of jobs ahead in the queue, approximately.
+    poll_interval: suggested seconds between polls.
+    result_length, stdout_length, stderr_length, peak_memory: bytes.
+    key: idempotency key.
+    result_object: companion object of a result of more than 60 KiB.
+    expiry: when the target removes the record.  begin: when a held job starts.
+    after: the jobs after which it was submitted.  awaited: the first of them that has not ended.
+    predecessor: the earlier job that it runs again.
+    array: set for an array and for its members.
+    counts: of an array, the number of members in each state.
+    starved_time: how long it was ready to run, but got no processor.
+    tags: as submitted; a member has those of its array.
+    principal: the user who submitted it, as the target names users.
+    function: the function that it calls; None: it runs a script.
+    signer: the signer of that function at the call; "": it was not signed.
+    offload: of a pure job, the times for which the target decided to run it near the data.
     """
 
     id: ObjectRef

@@ -66,7 +66,7 @@ def decode_query_result(data: bytes | memoryview) -> QueryResult:
 
 
 class MapType(IntEnum):
-    """Types of extents, and what READ MAP can be asked for."""
+    """Types of extents, which READ MAP can select."""
 
     ALL = 0x0000
     WRITTEN = 0x0001
@@ -77,7 +77,7 @@ class MapType(IntEnum):
 
 @dataclass(frozen=True)
 class Extent:
-    """One descriptor of a READ MAP answer: a MapType and the bytes it is true of."""
+    """One range of a READ MAP answer, with its MapType."""
 
     type: int
     start: int

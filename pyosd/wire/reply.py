@@ -30,10 +30,10 @@ TRANSFER_MAX = 64 << 20  # of our target, in one command
 class Reply:
     """The answer to a Request, decoded.
 
-    data: command data; of a READ past the end only the bytes of the object, without the zeros that
+    data: of the command; of a READ past the end only the bytes of the object, without the zeros that
         follow them on the wire.
-    retrieved, page: attributes in the format asked for.  sense: of a recovered error, or None.
-    error: the exception the answer means, or None; call() raises it, submit().reply() does not.
+    retrieved, page: attributes, in the requested format.  sense: of a recovered error, or None.
+    error: the exception for a refusal, or None; call() raises it, submit().reply() does not.
     """
 
     request: Request

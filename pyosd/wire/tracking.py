@@ -24,9 +24,10 @@ _REPLY_BYTES = 8
 class CommandTracking:
     """The Command Tracking page of a collection.
 
-    active: service action of the command at work on it, 0: none.  percent: of that command, or None.
-    ended: status of the last one, 0: ended well; sense: why it did not.  members: the collection's.
-    done, newer_skipped, missing_skipped: objects the command dealt with or passed by, or None.
+    active: service action of the present command; 0: none.  percent: its progress, or None.
+    ended: status of the last command; 0: it succeeded.  sense: its error.
+    members: of the collection.
+    done, newer_skipped, missing_skipped: objects that the command processed or skipped, or None.
     """
 
     active: int
@@ -66,10 +67,10 @@ class CommandTracking:
 
 @dataclass(frozen=True)
 class TaskManagementReply:
-    """What PERFORM TASK MANAGEMENT FUNCTION answered.
+    """The answer of PERFORM TASK MANAGEMENT FUNCTION.
 
     response: 0 complete, 5 succeeded, 8 rejected, 9 incorrect LUN.
-    depth: unit attentions or deferred errors there are: 0 unknown, 1 one, 2 more, the first of which
+    depth: number of unit attentions or deferred errors: 0 unknown, 1 one, 2 more.  The first of them
     is sense_key, asc, ascq.
     """
 

@@ -65,10 +65,11 @@ CHANGES = UsedKind(0xF800)
 class UsedObject:
     """An object that a job used.
 
-    kinds: what it did.  version: that of the data or members that it read, the first if kinds has
-    VARIED: others changed the object between its reads.  ranges: bytes that it read, (start, end);
-    with WHOLE they are not known, and may be all.  before, after: the versions of the data around
-    its own changes.
+    kinds: what the job did with it.
+    version: of the data or members that it read.  VARIED: others changed the object between its reads,
+    and this is the first version.
+    ranges: bytes that it read, as (start, end).  WHOLE: they are not known, and can be all.
+    before, after: versions of the data before and after its own changes.
     """
 
     object: ObjectRef
@@ -83,7 +84,7 @@ class UsedObject:
 class Used:
     """The objects that a job used, in the order of first use.
 
-    left_out: uses of further objects, of which there were too many to list.
+    left_out: number of further uses, of objects that no longer fitted the list.
     """
 
     objects: tuple[UsedObject, ...] = ()
@@ -103,7 +104,8 @@ class Used:
 class ChangedInput:
     """An object that has another version than the one that a job read.
 
-    now: empty: it is gone.  by_itself: the job has made the present version.
+    then, now: versions; now is empty if the object was removed.  by_itself: the job itself made the
+    present version.
     """
 
     object: ObjectRef

@@ -52,9 +52,9 @@ def as_completed(array: FollowedArray, timeout: float | None = None) -> Stream[A
     """Yield members as they end, each settled: its result() needs no more commands.
 
     Args:
-        timeout: seconds from now, None: for ever.
+        timeout: seconds from now; None: no limit.
 
-    Raises: TimeoutError: some go on; JobExpired.
+    Raises: TimeoutError: some have not ended; JobExpired.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     place = array.place
@@ -71,7 +71,7 @@ def as_completed(array: FollowedArray, timeout: float | None = None) -> Stream[A
 
 
 def statuses(array: FollowedArray) -> Stream[JobStatus]:
-    """Everything the members say, in order; those that were removed are left out."""
+    """The statuses of the members, in order; removed members are left out."""
     members = map(array.member, array.place.indices)
 
     def known(answer: tuple[Any, Any]) -> list[JobStatus]:
@@ -88,11 +88,11 @@ def results(
     """Yield the members' results in order of index, each as soon as it and all before it are there.
 
     Args:
-        timeout: seconds from now, None: for ever.
+        timeout: seconds from now; None: no limit.
         return_exceptions: yield the exception of a member that did not complete in place of its
             result, instead of raising it.
 
-    Raises: as Job.result(), at the first member that did not complete; the others go on.
+    Raises: as Job.result(), at the first member that did not complete; the others continue.
     """
     early: dict[int, Any] = {}
     order = iter(array.place.indices)
@@ -110,10 +110,10 @@ def results(
 
 
 def result(array: FollowedArray, timeout: float | None = None) -> Dialogue[list[Any]]:
-    """Wait for all members; the list of their results.
+    """Wait for all members and return their results.
 
-    Raises: TimeoutError: some go on; ScriptError, ...: the array did not complete: the error of
-        the first member that failed.
+    Raises: TimeoutError: some have not ended; ScriptError and others: the error of the first member
+        that failed.
     """
     yield from wait(array, timeout)
     members = [array.member(index) for index in array.place.indices]
@@ -132,7 +132,7 @@ def outcome(job: Any, return_exceptions: bool) -> Any:
 
 
 def stop(array: FollowedArray) -> Dialogue[None]:
-    """Ask for the end of the members that have not started, and do not wait for it."""
+    """Cancel the members that have not started, and do not wait for them."""
     if array.final is None:
         yield from control(array, CANCEL)
 

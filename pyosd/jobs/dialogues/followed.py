@@ -63,7 +63,7 @@ class Followed:
 
     @property
     def final(self) -> JobStatus | None:
-        """The status at its end, if that is known here."""
+        """The status after the end, if that is known here."""
         return self._final
 
     def see(self, state: JobState) -> None:
@@ -84,7 +84,7 @@ class Followed:
         raise NotImplementedError
 
     def settled_outcome(self) -> tuple[Any, BaseException | None]:
-        """Its result, and the exception in place of one; only when settled."""
+        """The result, and the exception in its place.  Call it only if settled."""
         raise NotImplementedError
 
     def wait_for_end(self, timeout: float | None) -> Any:

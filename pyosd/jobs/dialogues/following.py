@@ -68,7 +68,7 @@ OutputStream = Literal["stdout", "stderr"]
 
 
 def status(job: Followed) -> Dialogue[JobStatus]:
-    """Everything the surrogate says, in one round trip (none once the job has ended)."""
+    """The status of the job, by one command; after its end by none."""
     if job.final is not None:
         return job.final
     found = yield from recorded(job, get_attributes(job.id, STATUS_IDS))
@@ -90,7 +90,7 @@ def recorded(job: Followed, dialogue: Dialogue[R]) -> Dialogue[R]:
 
 
 def poll(job: Followed) -> Dialogue[tuple[JobState, float]]:
-    """State and suggested seconds to the next poll, by the cheapest command there is."""
+    """The state, and the suggested seconds to the next poll, by the cheapest command."""
     if job.final is not None:
         return job.final.state, 0.0
     found = yield from recorded(job, poll_job(job.commands, job.id))
@@ -104,7 +104,7 @@ def poll(job: Followed) -> Dialogue[tuple[JobState, float]]:
 
 
 def progress(job: Followed) -> Dialogue[float | None]:
-    """0.0-1.0 as the script says, None when it does not."""
+    """The progress that the script reports, 0.0 to 1.0; None: it reports none."""
     return (yield from status(job)).progress
 
 
@@ -131,9 +131,9 @@ def wait(job: Followed, timeout: float | None = None) -> Dialogue[JobStatus]:
     """Wait until the job has ended.
 
     Args:
-        timeout: seconds, None: for ever.
+        timeout: seconds; None: no limit.
 
-    Raises: TimeoutError: it goes on.
+    Raises: TimeoutError: it has not ended.
     """
     if job.final is None:
         yield from own_way(partial(job.wait_for_end, timeout))
@@ -152,7 +152,7 @@ def poll_until_ended(job: Followed, timeout: float | None) -> Dialogue[None]:
 
 
 def traceback(job: Followed) -> Dialogue[str]:
-    """Traceback of the exception that ended the script, "" when there was none."""
+    """The traceback of the exception that ended the script; "": there was none."""
     return (yield from payload(job, TRACEBACK)).decode("utf-8", "replace")
 
 
@@ -221,7 +221,7 @@ def changed_inputs(job: Followed) -> Dialogue[tuple[ChangedInput, ...]]:
 
 
 def provenance(job: Followed) -> Dialogue[prov.Document]:
-    """How the result came about, as PROV-JSON of the W3C, for json.dumps().
+    """The origin of the result, as a PROV-JSON document of the W3C, for json.dumps().
 
     Raises: as used().
     """
@@ -281,10 +281,10 @@ def _fetch_result(job: Followed, now: JobStatus) -> Dialogue[bytes]:
 
 
 def iter_output(job: Followed, *, follow: bool = False, start: int = 0) -> Stream[bytes]:
-    """Standard output, as it is stored, from a byte on.
+    """Standard output as it is stored, from byte start on.
 
     Args:
-        follow: go on until the job has ended; else stop at what is there now.
+        follow: wait for more until the job has ended; if False, stop at the present end.
 
     Yields: 1 byte to 1 MiB at a time.
     """
@@ -313,17 +313,17 @@ def output(job: Followed) -> Dialogue[bytes]:
 
 
 def stderr(job: Followed) -> Dialogue[bytes]:
-    """Standard error up to now; of more than 60 KiB the first 20 and the last 40."""
+    """Standard error up to now; if it has more than 60 KiB, the first 20 and the last 40."""
     return (yield from payload(job, STDERR))
 
 
 def iter_stderr(job: Followed, *, follow: bool = False, start: int = 0) -> Stream[bytes]:
-    """Standard error as far as it is kept, from a byte on.
+    """Standard error as far as it is kept, from byte start on.
 
     Args:
-        follow: go on until the job has ended; else stop at what is there now.
+        follow: wait for more until the job has ended; if False, stop at the present end.
 
-    Yields: 1 byte to 60 KiB at a time; a line tells of bytes that were not kept.
+    Yields: 1 byte to 60 KiB at a time; a line says how many bytes were not kept.
     """
     at, backoff = start, Backoff(FOLLOW_MOST)
     while True:
@@ -349,10 +349,10 @@ class _Lines:
 
 
 def logs(job: Followed, *, follow: bool = False, stream: OutputStream = "stdout") -> Stream[str]:
-    """Lines of output without their ends, undecodable bytes replaced.
+    """Lines of output, without their ends; bytes that are not UTF-8 are replaced.
 
     Args:
-        follow: go on until the job has ended; else stop at what is there now.
+        follow: wait for more until the job has ended; if False, stop at the present end.
     """
     lines = _Lines()
     pieces = (iter_output if stream == "stdout" else iter_stderr)(job, follow=follow)
@@ -387,9 +387,9 @@ def cancel(job: Followed) -> Dialogue[bool]:
 
 
 def kill(job: Followed, timeout: float = 10.0) -> Dialogue[JobState]:
-    """End the job for sure.
+    """End the job, and wait until it has ended.
 
-    Returns: the state that won: CANCELLED, or what it had come to before.
+    Returns: its state: CANCELLED, or that in which it had ended before.
     Raises: TimeoutError: the target did not end it in time.
     """
     if job.final is None and not (yield from control(job, KILL)).terminal:
@@ -408,7 +408,7 @@ def release(job: Followed) -> Dialogue[JobState]:
 
 
 def remove(job: Followed) -> Dialogue[None]:
-    """Remove the surrogate: record, output, result.  Raises: Conflict: the job goes on."""
+    """Remove the surrogate: record, output, result.  Raises: Conflict: the job has not ended."""
     now = yield from status(job)
     if now.result_object:
         yield from remove_object(now.result_object)
