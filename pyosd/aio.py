@@ -14,16 +14,16 @@ methods (jobs/aio_jobs.py).
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 
+from pyosd.destination import destination
 from pyosd.fs import AsyncFileSystem
 from pyosd.fs.aio_files import AsyncFile
 from pyosd.functions import AsyncFunctions
 from pyosd.iscsi.async_session import AsyncIscsiTransport
 from pyosd.iscsi.login import Chap
-from pyosd.iscsi.session import DEFAULT_TIMEOUT, TargetAddress, TaskFunction
+from pyosd.iscsi.session import DEFAULT_TIMEOUT, TaskFunction
 from pyosd.jobs import retrying, submission
 from pyosd.jobs.aio_jobs import (
     KINDS,
@@ -37,9 +37,7 @@ from pyosd.jobs.aio_jobs import (
 from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, prepare, takes_options
 from pyosd.jobs.target_table import TargetTable
-from pyosd.profiles import access, target_url
-from pyosd.security import local_credential
-from pyosd.security.credentials import Credential, CredentialSource, source_of
+from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.types import ObjectRef, ref
 
 __all__ = [
@@ -224,21 +222,12 @@ def connect(
     Raises: ValueError: the URL is wrong or missing; OSError: a file of the profile cannot be read; when
         awaited: Unreachable; LoginRejected.
     """
-    if url is None:
-        url = target_url()
-        own_chap, own_credentials = access(url)
-        chap, credentials = chap or own_chap, credentials or own_credentials
-    address = TargetAddress.parse(url)
-    if chap:
-        address = replace(address, chap=chap)
+    found = destination(url, chap, credentials, local)
     transport = AsyncIscsiTransport(
-        address,
+        found.address,
         initiator=initiator,
         header_digest=header_digest,
         timeout=timeout,
         reconnect_timeout=reconnect_timeout,
     )
-    source = source_of(credentials)
-    if source is None and local:
-        source = local_credential.find(url)
-    return Connecting(transport, url, source)
+    return Connecting(transport, found.url, found.credentials)

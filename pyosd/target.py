@@ -7,10 +7,10 @@ Not here: single commands (commands/), sessions and reconnecting (iscsi/session.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import IO, Any, Unpack
 
+from pyosd.destination import destination
 from pyosd.fs import FileSystem
 from pyosd.functions import Functions
 from pyosd.iscsi.login import Chap
@@ -18,7 +18,6 @@ from pyosd.iscsi.session import (
     DEFAULT_TIMEOUT,
     IscsiTransport,
     PendingCommand,
-    TargetAddress,
     TaskFunction,
 )
 from pyosd.jobs import job_array
@@ -27,9 +26,7 @@ from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, Submission, prepare, takes_options
 from pyosd.jobs.target_table import TargetTable
 from pyosd.offload.where import ScriptPlaces
-from pyosd.profiles import access, target_url
-from pyosd.security import local_credential
-from pyosd.security.credentials import Credential, CredentialSource, source_of
+from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.reply import PendingReply
 
@@ -199,21 +196,12 @@ def connect(
     Raises: ValueError: the URL is wrong or missing; OSError: a file of the profile cannot be read;
         Unreachable; LoginRejected.
     """
-    if url is None:
-        url = target_url()
-        own_chap, own_credentials = access(url)
-        chap, credentials = chap or own_chap, credentials or own_credentials
-    address = TargetAddress.parse(url)
-    if chap:
-        address = replace(address, chap=chap)
+    found = destination(url, chap, credentials, local)
     transport = IscsiTransport(
-        address,
+        found.address,
         initiator=initiator,
         header_digest=header_digest,
         timeout=timeout,
         reconnect_timeout=reconnect_timeout,
     )
-    source = source_of(credentials)
-    if source is None and local:
-        source = local_credential.find(url)
-    return Target(transport, url, source, inherited=chap is None and credentials is None)
+    return Target(transport, found.url, found.credentials, found.inherited)
