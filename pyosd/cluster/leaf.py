@@ -152,57 +152,81 @@ async def _at(sites: Sites, name: str, work: Work, objects: list[ObjectRef]) -> 
         await asyncio.sleep(_RETRY)
 
 
-async def run_leaf(sites: Sites, work: Work, objects: list[Copies]) -> list[Any]:
-    """Run the function for each object at a target that has it, at another if that fails.
+class _LeafRun:
+    """The objects of a leaf: values, errors, and targets that are left to be tried."""
 
-    Returns: the values in the order of the objects; where values are combined a list of one pair of
-        value and weight, or [] of no objects.
+    def __init__(self, sites: Sites, work: Work, objects: list[Copies]) -> None:
+        self._sites, self._work, self._objects = sites, work, objects
+        self._places = {
+            each.object: [name for name in each.targets if name in sites.urls] for each in objects
+        }
+        self._waiting = [each.object for each in objects]
+        self._values: dict[ObjectRef, Any] = {}
+        self._pairs: list[Any] = []
+        self._failed: dict[ObjectRef, str] = {}
+
+    async def run(self) -> list[Any]:
+        """As run_leaf()."""
+        while self._waiting:
+            groups = self._next_groups()
+            ends = await asyncio.gather(
+                *(_at(self._sites, name, self._work, group) for (name, _), group in groups.items()),
+                return_exceptions=True,
+            )
+            for group, found in zip(groups.values(), ends, strict=True):
+                self._take(group, found)
+        if self._failed:
+            raise NearError(self._failed)
+        if self._work.combines:
+            return self._pairs
+        return [self._values[each.object] for each in self._objects]
+
+    def _next_groups(self) -> dict[tuple[str, int], list[ObjectRef]]:
+        """The waiting objects by target and partition; those that have no target left fail."""
+        groups: dict[tuple[str, int], list[ObjectRef]] = defaultdict(list)
+        for obj in self._waiting:
+            if self._places[obj]:
+                groups[self._places[obj].pop(0), obj.partition_id].append(obj)
+            else:
+                self._failed.setdefault(obj, "no target of these has it")
+        self._waiting = []
+        return groups
+
+    def _take(self, group: list[ObjectRef], found: Any) -> None:
+        """Take what the job of a group returned or raised.  Raises: an error of this program."""
+        if isinstance(found, OSDError | JobError):
+            self._fail(group, f"{type(found).__name__}: {found}")
+            return
+        if isinstance(found, BaseException):
+            raise found
+        try:
+            refused, answered = near.checked(found, len(group), self._work.combines)
+        except ValueError as error:
+            self._fail(group, str(error))
+            return
+        for position, obj in enumerate(group):
+            if position not in refused:
+                self._failed.pop(obj, None)
+                continue
+            kind, text, storage = refused[position]
+            self._fail([obj], f"{kind}: {text}", elsewhere=storage)
+        if self._work.combines:
+            self._pairs += answered
+        else:
+            self._values |= {group[position]: value for position, value in answered}
+
+    def _fail(self, group: list[ObjectRef], why: str, *, elsewhere: bool = True) -> None:
+        """Keep the error of objects, and try those elsewhere that another target has."""
+        self._failed |= dict.fromkeys(group, why)
+        if elsewhere:
+            self._waiting += [obj for obj in group if self._places[obj]]
+
+
+async def run_leaf(sites: Sites, work: Work, objects: list[Copies]) -> list[Any]:
+    """Run the function for each object at a target that has it; if that fails, at another one.
+
+    Returns: the values in the order of the objects.  If values are combined: a list of one pair of
+        value and weight, or [] if there are no objects.
     Raises: NearError: an object has no value at any target that has it.
     """
-    values: dict[ObjectRef, Any] = {}
-    pairs: list[Any] = []
-    failed: dict[ObjectRef, str] = {}
-    places = {
-        each.object: [name for name in each.targets if name in sites.urls] for each in objects
-    }
-    waiting = [each.object for each in objects]
-    while waiting:
-        groups: dict[tuple[str, int], list[ObjectRef]] = defaultdict(list)
-        for obj in waiting:
-            if places[obj]:
-                groups[places[obj].pop(0), obj.partition_id].append(obj)
-            else:
-                failed.setdefault(obj, "no target of these has it")
-        waiting = []
-        ends = await asyncio.gather(
-            *(_at(sites, name, work, group) for (name, _), group in groups.items()),
-            return_exceptions=True,
-        )
-        for group, found in zip(groups.values(), ends, strict=True):
-            if isinstance(found, OSDError | JobError):
-                failed |= {obj: f"{type(found).__name__}: {found}" for obj in group}
-                waiting += [obj for obj in group if places[obj]]
-                continue
-            if isinstance(found, BaseException):
-                raise found
-            try:
-                refused, answered = near.checked(found, len(group), work.combines)
-            except ValueError as error:
-                failed |= dict.fromkeys(group, str(error))
-                waiting += [obj for obj in group if places[obj]]
-                continue
-            for position, (kind, text, storage) in refused.items():
-                obj = group[position]
-                failed[obj] = f"{kind}: {text}"
-                if storage and places[obj]:
-                    waiting.append(obj)
-            for position, obj in enumerate(group):
-                if position not in refused:
-                    failed.pop(obj, None)
-            if work.combines:
-                pairs += answered
-            else:
-                values |= {group[position]: value for position, value in answered}
-    if failed:
-        raise NearError(failed)
-    return pairs if work.combines else [values[each.object] for each in objects]
+    return await _LeafRun(sites, work, objects).run()

@@ -328,65 +328,73 @@ def encode(manifest: Manifest) -> list[AttributeValue]:
     return [AttributeValue(Page.FUNCTION, each, value) for each, value in values.items()]
 
 
-def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
-    """A function of the attributes ALL_IDS of its object."""
-    found = {each.id: each for each in values if each.value}
+class _ManifestPage:
+    """Attributes of a manifest, by number."""
 
-    def text(number: ManifestNumber, default: str = "") -> str:
-        value = found.get(AttributeId(Page.FUNCTION, number))
-        return value.value.decode(errors="replace") if value else default
+    def __init__(self, found: Iterable[AttributeValue]) -> None:
+        self._found = {each.number: each for each in found if each.page == Page.FUNCTION}
 
-    def uint(number: ManifestNumber) -> int | None:
-        value = found.get(AttributeId(Page.FUNCTION, number))
-        return value.uint if value else None
+    def raw(self, number: ManifestNumber) -> bytes:
+        found = self._found.get(number)
+        return found.value if found else b""
 
-    def seconds(number: ManifestNumber) -> float | None:
-        usec = uint(number)
+    def text(self, number: ManifestNumber, default: str = "") -> str:
+        return self.raw(number).decode(errors="replace") or default
+
+    def uint(self, number: ManifestNumber) -> int | None:
+        found = self._found.get(number)
+        return found.uint if found else None
+
+    def seconds(self, number: ManifestNumber) -> float | None:
+        usec = self.uint(number)
         return None if usec is None else usec / 1e6
 
-    def contract() -> Contract | None:
-        size = uint(ManifestNumber.SIZE)
+    def contract(self) -> Contract | None:
+        size = self.uint(ManifestNumber.SIZE)
         if not size:
             return None
-        ratio = found.get(AttributeId(Page.FUNCTION, ManifestNumber.RATIO))
-        records = uint(ManifestNumber.RECORDS)
-        header, above, below = _RATIO.unpack(ratio.value) if ratio else (0, 0, 0)
+        ratio, records = self.raw(ManifestNumber.RATIO), self.uint(ManifestNumber.RECORDS)
         return Contract(
             OutputSize(size),
-            uint(ManifestNumber.BLOCK) or 0,
-            (header, above, below) if ratio else None,
-            text(ManifestNumber.INVERSE),
-            bool(uint(ManifestNumber.DETERMINISTIC)),
-            bool(uint(ManifestNumber.OPTIONAL)),
+            self.uint(ManifestNumber.BLOCK) or 0,
+            _RATIO.unpack(ratio) if ratio else None,
+            self.text(ManifestNumber.INVERSE),
+            bool(self.uint(ManifestNumber.DETERMINISTIC)),
+            bool(self.uint(ManifestNumber.OPTIONAL)),
             RecordForm(records) if records else None,
         )
 
-    manifest = Manifest(
-        name=text(ManifestNumber.ALIAS),
-        engine=text(ManifestNumber.ENGINE, "python"),
-        access=Access(uint(ManifestNumber.ACCESS) or 0),
-        methods=tuple(text(ManifestNumber.METHODS, "main").split()),
-        pool=text(ManifestNumber.POOL),
-        limits=Limits(
-            wall=seconds(ManifestNumber.WALL),
-            cpu=seconds(ManifestNumber.CPU),
-            mem=uint(ManifestNumber.MEMORY),
-            output=uint(ManifestNumber.OUTPUT),
-        ),
-        version=text(ManifestNumber.VERSION),
-        description=text(ManifestNumber.DESCRIPTION),
-        contract=contract(),
-    )
-    digest = found.get(AttributeId(Page.FUNCTION, ManifestNumber.SHA256))
-    activated = uint(ManifestNumber.ACTIVATED)
-    length = found.get(LOGICAL_LENGTH)
+    def manifest(self) -> Manifest:
+        return Manifest(
+            name=self.text(ManifestNumber.ALIAS),
+            engine=self.text(ManifestNumber.ENGINE, "python"),
+            access=Access(self.uint(ManifestNumber.ACCESS) or 0),
+            methods=tuple(self.text(ManifestNumber.METHODS, "main").split()),
+            pool=self.text(ManifestNumber.POOL),
+            limits=Limits(
+                wall=self.seconds(ManifestNumber.WALL),
+                cpu=self.seconds(ManifestNumber.CPU),
+                mem=self.uint(ManifestNumber.MEMORY),
+                output=self.uint(ManifestNumber.OUTPUT),
+            ),
+            version=self.text(ManifestNumber.VERSION),
+            description=self.text(ManifestNumber.DESCRIPTION),
+            contract=self.contract(),
+        )
+
+
+def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
+    """Make a Function of the attributes ALL_IDS of its object."""
+    found = [each for each in values if each.value]
+    page = _ManifestPage(found)
+    activated = page.uint(ManifestNumber.ACTIVATED)
     return Function(
         obj,
-        manifest,
-        active=bool(uint(ManifestNumber.STATE)),
-        sha256=digest.value.hex() if digest else "",
+        page.manifest(),
+        active=bool(page.uint(ManifestNumber.STATE)),
+        sha256=page.raw(ManifestNumber.SHA256).hex(),
         activated=None if activated is None else datetime.fromtimestamp(activated / 1000, UTC),
-        size=length.uint if length else 0,
-        signer=text(ManifestNumber.SIGNER),
-        fingerprint=text(ManifestNumber.FINGERPRINT),
+        size=next((each.uint for each in found if each.id == LOGICAL_LENGTH), 0),
+        signer=page.text(ManifestNumber.SIGNER),
+        fingerprint=page.text(ManifestNumber.FINGERPRINT),
     )

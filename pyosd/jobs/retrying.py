@@ -17,6 +17,7 @@ from pyosd.types import ref
 from pyosd.wire.job_status import (
     STATES_ID,
     STATUS_IDS,
+    ArrayPlace,
     JobFlag,
     JobState,
     JobStatus,
@@ -40,33 +41,23 @@ def retry(
     failed: bool = False,
     **how: Unpack[Submission],
 ) -> Dialogue[J | A]:
-    """Run a job that has ended once more, as a new job that names the old one as its predecessor.
+    """Run a job again that has ended, as a new job that names the old one as its predecessor.
 
-    Zone, name, tags, pool, limits and idempotence are the old job's, unless how says otherwise.  So are
+    Zone, name, tags, pool, limits and idempotence are those of the old job, unless how has others.  So are
     code and arguments, which the target keeps of a job that did not complete.  Its rights are not known:
-    how["rights"] says which, as for a new job.  An array is run again whole, a
-    member as an array of its index.
+    they are how["rights"], as for a new job.  A member of an array is run as an array of its index.
 
-    Args: code: what to run instead; needed where the target has no code any more.
-        failed: of an array only the members that did not complete.
-    Raises: JobExpired; ValueError: it has not ended, nothing of it failed, or its code is not kept.
+    Args:
+        code: the code to run instead; needed if the target no longer has the old one.
+        failed: run only the members of an array that did not complete.
+
+    Raises: JobExpired; ValueError: the job has not ended, nothing of it failed, or its code is not kept.
     """
     status = yield from status_of(old)
     if not status.done or status.zone is None:
         raise ValueError(f"{old.label} is {status.state.name}: wait for its end first")
-    place = status.array
-    indices: Sequence[int] | None = None
-    if place is not None:
-        indices = place.indices if place.members else [place.index]
     if failed and status.state is JobState.COMPLETED:
         raise ValueError(f"{old.label} is COMPLETED: nothing of it failed")
-    if failed and place is not None and place.members:
-        found = yield from recorded(old, get_attributes(old.id, [STATES_ID]))
-        states = [JobState(each) for each in found[0].value] if found else []
-        if len(states) != place.members:
-            raise expired(old.id, old)
-        ended = zip(place.indices, states, strict=True)
-        indices = [index for index, state in ended if state is not JobState.COMPLETED]
     if code is None and not (yield from _keeps_code(old, status)):
         raise ValueError(
             f"the target no longer has the code of {old.label}: it keeps the code of jobs that did not "
@@ -82,16 +73,30 @@ def retry(
     }
     if not is_apart(old.id):
         again["surrogate"] = ref(old.id.partition_id)
-    if indices is not None:
-        again["array"] = indices
-        again["at_once"] = place.at_once if place else 0
+    if status.array is not None:
+        again["array"] = yield from _indices(old, status.array, failed)
+        again["at_once"] = status.array.at_once
     again.update(how)
     prepared = prepare(code, zone=status.zone, **again)
     return (yield from submit(kinds, commands, prepared))
 
 
+def _indices(old: Followed, place: ArrayPlace, failed: bool) -> Dialogue[Sequence[int]]:
+    """The indices to run again: of a member its own, of an array all, or those that failed."""
+    if not place.members:
+        return [place.index]
+    if not failed:
+        return place.indices
+    found = yield from recorded(old, get_attributes(old.id, [STATES_ID]))
+    states = [JobState(each) for each in found[0].value] if found else []
+    if len(states) != place.members:
+        raise expired(old.id, old)
+    ended = zip(place.indices, states, strict=True)
+    return [index for index, state in ended if state is not JobState.COMPLETED]
+
+
 def _keeps_code(job: Followed, status: JobStatus) -> Dialogue[bool]:
-    """Whether the target still has its code, of a member the array's."""
+    """Whether the target still has the code of a job; a member has that of its array."""
     if status.array is not None and not status.array.members:
         array = status.array.array
         asking = recorded(job, get_attributes(array, STATUS_IDS))

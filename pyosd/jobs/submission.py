@@ -262,19 +262,17 @@ def prepare(
             raise ValueError("either array or over says which members there are")
         found, array = members_over(over, batch)
         encoding, arguments = with_over((encoding, arguments), found, batch)
-    sent, packing = b"", ExecFlag(0)
-    if code is not None:
-        if not (text := source_bytes(code, modules, objects)):
-            raise ValueError("there is no code to run")
-        if reuse is not False and (why := impurity(text)):
-            raise ValueError(f"reuse: {why}")
-        sent, packing = pack(text, compress)
-        bytecode = bytecode or is_bytecode(code)
+    text = b"" if code is None else source_bytes(code, modules, objects)
+    if code is not None and not text:
+        raise ValueError("there is no code to run")
+    if reuse is not False and text and (why := impurity(text)):
+        raise ValueError(f"reuse: {why}")
+    sent, packing = pack(text, compress) if text else (b"", ExecFlag(0))
     flags = {
         ExecFlag.HOLD: hold,
         ExecFlag.IDEMPOTENT: idempotent,
         ExecFlag.RETRY_OOM: retry_oom,
-        ExecFlag.CODE_BYTECODE: bytecode and code is not None,
+        ExecFlag.CODE_BYTECODE: code is not None and (bytecode or is_bytecode(code)),
     }
     ranges, at_once = _array(array, at_once)
     params = ExecParams(

@@ -105,7 +105,9 @@ def test_install_works_and_uninstall_leaves_nothing(top: Path, scratch: Path) ->
     osd = prefix / "bin" / "osd"
     # Away from the source tree, so that nothing is found there by accident.
     assert run(osd, "version", cwd=top).startswith("iosd ")
-    assert list(prefix.glob("lib/iosd/pyosd/__pycache__/__init__.*.pyc")), "each start would compile"
+    assert list(prefix.glob("lib/iosd/pyosd/__pycache__/__init__.*.pyc")), (
+        "each start would compile"
+    )
     assert not list(top.rglob("bs_iosd_test*")), "the module for tests is no part of the product"
     assert '"layer": "module", "state": "ok"' in run(osd, "doctor", "-o", "json", cwd=top)
     assert (prefix / "share/bash-completion/completions/osd").read_text().startswith("_osd")

@@ -326,21 +326,10 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     code = read_script(ctx, options.script)
     for number in late_options(code):
         settings.say(f"line {number} of the script: #OSD counts only above the first line of code")
-    if options.begin and options.hold:
-        raise click.UsageError("--begin and --hold exclude each other: a held job has no begin")
+    check_options(settings, options)
     if options.check:
         check_script(options.script, code)
     code = with_modules(options.script, code, options.modules)
-    if options.over and options.array:
-        raise click.UsageError("--over and --array exclude each other: --over makes an array")
-    if options.batch != 1 and not options.over:
-        raise click.UsageError("--batch goes with --over")
-    if options.over and (options.place == "local" or options.targets_file is not None):
-        raise click.UsageError("--over makes jobs of one target: it excludes --local and --targets")
-    if options.local and options.where not in (None, "local"):
-        raise click.UsageError(f"--local and --where {options.where} exclude each other")
-    if options.place == "auto":
-        check_auto(settings, options)
     request = options.request()
     if options.dry_run:
         print_json(
@@ -421,8 +410,24 @@ def files_over(settings: Settings, target: Target, patterns: tuple[str, ...]) ->
     return [*found]
 
 
+def check_options(settings: Settings, options: ExecOptions) -> None:
+    """Refuse options that exclude each other.  Raises: UsageError."""
+    if options.begin and options.hold:
+        raise click.UsageError("--begin and --hold exclude each other: a held job has no begin")
+    if options.over and options.array:
+        raise click.UsageError("--over and --array exclude each other: --over makes an array")
+    if options.batch != 1 and not options.over:
+        raise click.UsageError("--batch goes with --over")
+    if options.over and (options.place == "local" or options.targets_file is not None):
+        raise click.UsageError("--over makes jobs of one target: it excludes --local and --targets")
+    if options.local and options.where not in (None, "local"):
+        raise click.UsageError(f"--local and --where {options.where} exclude each other")
+    if options.place == "auto":
+        check_auto(settings, options)
+
+
 def check_auto(settings: Settings, options: ExecOptions) -> None:
-    """Refuse options that need a job, where there may be none.  Raises: UsageError."""
+    """Refuse options that need a job: --where auto may make none.  Raises: UsageError."""
     if options.no_wait:
         raise click.UsageError("--where auto waits for the end: it excludes --no-wait")
     if options.targets_file is not None or settings.output != "text":

@@ -79,23 +79,7 @@ def put(
     """
     if not partition.partition_id or partition.object_id:
         raise click.UsageError("the last argument must be the PID of a partition, such as 0x10000")
-    try:
-        found = [
-            (path, prefix + name) for each in sources for path, name in files.files_below(each)
-        ]
-    except ValueError as error:
-        raise Failure(Exit.FAILED, str(error)) from None
-    wrong = next((name for _, name in found if not files.fits(name)), None)
-    if wrong is not None:
-        raise click.UsageError(
-            f"osd get could not make a file of the name {wrong!r}: give a --prefix without '..', without "
-            "'/' at its beginning, and without parts of more than 255 bytes"
-        )
-    twice = duplicate(name for _, name in found)
-    if twice is not None:
-        raise click.UsageError(
-            f"two files would have the name '{twice}': store them one by one, with different --prefix"
-        )
+    found = files_to_store(sources, prefix)
     with settings.connect() as target:
         there = named(target, partition)
         if if_exists == "fail" and (taken := next((n for _, n in found if n in there), None)):
@@ -121,6 +105,31 @@ def put(
             report(settings, moved, len(found), total, lambda each: f"{each.obj} {each.name}")
 
 
+def files_to_store(sources: Iterable[Path], prefix: str) -> list[tuple[Path, str]]:
+    """The files, with the names of their objects.
+
+    Raises: Failure: a name is not UTF-8; UsageError: get could not use the names.
+    """
+    try:
+        found = [
+            (path, prefix + name) for each in sources for path, name in files.files_below(each)
+        ]
+    except ValueError as error:
+        raise Failure(Exit.FAILED, str(error)) from None
+    wrong = next((name for _, name in found if not files.fits(name)), None)
+    if wrong is not None:
+        raise click.UsageError(
+            f"osd get could not make a file of the name {wrong!r}: give a --prefix without '..', without "
+            "'/' at its beginning, and without parts of more than 255 bytes"
+        )
+    twice = duplicate(name for _, name in found)
+    if twice is not None:
+        raise click.UsageError(
+            f"two files would have the name '{twice}': store them one by one, with different --prefix"
+        )
+    return found
+
+
 def named(target: Target, partition: ObjectRef) -> dict[str, list[ObjectRef]]:
     """The objects of a partition that have names, without those that have paths: 'osd cp' stores these.
 
@@ -141,7 +150,7 @@ def named(target: Target, partition: ObjectRef) -> dict[str, list[ObjectRef]]:
 
 
 def duplicate(names: Iterable[str]) -> str | None:
-    """A name that is there twice."""
+    """A name that occurs more than once, if there is one."""
     times = Counter(names)
     return next((name for name, count in times.items() if count > 1), None)
 
@@ -177,23 +186,9 @@ def get(
     if any(not each.partition_id for each in addresses):
         raise click.UsageError("give partitions as PID, or objects as PID/OID")
     with settings.connect() as target:
-        try:
-            wanted = [
-                (files.place_of(destination, entry), entry)
-                for entry in itertools.chain.from_iterable(
-                    listed(target, each) for each in addresses
-                )
-                if pattern is None or fnmatch.fnmatchcase(entry.name, pattern)
-            ]
-        except ValueError as error:
-            raise Failure(Exit.FAILED, str(error)) from None
+        wanted = files_to_fetch(target, addresses, destination, pattern)
         if pattern is not None and not wanted:
             settings.say(f"no object has a name that matches '{pattern}'; osd obj ls shows names")
-        twice = duplicate(str(path) for path, _ in wanted)
-        if twice is not None:
-            raise Failure(
-                Exit.FAILED, f"two objects would be the file {twice}; get them by PID/OID"
-            )
         if if_exists == "fail" and (taken := next((p for p, _ in wanted if p.exists()), None)):
             raise Failure(
                 Exit.FAILED,
@@ -214,6 +209,28 @@ def get(
                 progress=progress,
             )
             report(settings, moved, len(wanted), total, lambda each: str(each.path))
+
+
+def files_to_fetch(
+    target: Target, addresses: Iterable[ObjectRef], destination: Path, pattern: str | None
+) -> list[tuple[Path, files.Entry]]:
+    """The objects with names that match, and their paths below the destination.
+
+    Raises: Failure: a name cannot be a path there, or two objects have the same path.
+    """
+    entries = itertools.chain.from_iterable(listed(target, each) for each in addresses)
+    try:
+        wanted = [
+            (files.place_of(destination, entry), entry)
+            for entry in entries
+            if pattern is None or fnmatch.fnmatchcase(entry.name, pattern)
+        ]
+    except ValueError as error:
+        raise Failure(Exit.FAILED, str(error)) from None
+    twice = duplicate(str(path) for path, _ in wanted)
+    if twice is not None:
+        raise Failure(Exit.FAILED, f"two objects would be the file {twice}; get them by PID/OID")
+    return wanted
 
 
 def listed(target: Target, address: ObjectRef) -> Iterator[files.Entry]:

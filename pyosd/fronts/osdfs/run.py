@@ -41,10 +41,11 @@ _log = logging.getLogger("osdfs")
 
 @dataclass(frozen=True)
 class MountOptions:
-    """What a file system shows, and how.
+    """Options of a mount.
 
-    path: of its top.  cached: by the kernel.  patience: seconds that operations wait for a target that
-    is away.  others: other users may use the file system.
+    path: the directory of the target that becomes the top.  cached: how long the kernel uses names and
+    attributes.  patience: seconds that operations wait while the target cannot be reached.
+    others: other users can use the file system.
     """
 
     url: str
@@ -59,8 +60,8 @@ class MountOptions:
 async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -> None:
     """Mount on a directory, call ready(), and return when the file system is unmounted.
 
-    SIGINT and SIGTERM unmount it, at the latest when its last file is closed; a second one ends at once.
-    What was written is at the target then.
+    SIGINT and SIGTERM store what was written, and unmount when the last file is closed.  A second signal
+    ends the program at once.
 
     Raises: OSError: it cannot be mounted; NoSuchName; NotADirectory: path is a file's; OSDError.
     """
@@ -83,7 +84,7 @@ async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -
         fd = device.attach(place, f"{options.url}{options.path}", others=options.others)
         try:
             device.set_read_ahead(device.device_number(place), kernel.READ_AHEAD)
-            await _serve(mounted, fd, place, ready)
+            await _Service(mounted, fd, place).run(ready)
         finally:
             device.detach(place, lazy=True)
             os.close(fd)
@@ -91,63 +92,71 @@ async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -
         await line.close()
 
 
-async def _serve(mounted: Mounted, fd: int, place: Path, ready: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    nodes = mounted.nodes
+class _Service:
+    """Serves a mounted file system until it is unmounted."""
 
-    def forget(request: KernelRequest) -> None:
+    def __init__(self, mounted: Mounted, fd: int, place: Path) -> None:
+        self._mounted, self._nodes, self._place = mounted, mounted.nodes, place
+        self._loop = asyncio.get_running_loop()
+        self._stopping = list[asyncio.Task[None]]()
+        operations = (NameOperations, DirectoryOperations, FileOperations)
+        handlers = {op: each for made in operations for op, each in made(mounted).handlers.items()}
+        kept = mounted.cached.attributes
+        self._server = KernelServer(fd, handlers, self._forget, self._nodes.by_id, kept)
+        mounted.notify = self._server.notify
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Call ready(), serve, and at the end close what programs have left open."""
+        for each in _SIGNALS:
+            self._loop.add_signal_handler(each, self._stop)
+        try:
+            watching = self._loop.create_task(self._watch())
+            ready()
+            await self._server.serve()
+            watching.cancel()
+            await close_all(self._mounted)
+        finally:
+            for each in _SIGNALS:
+                self._loop.remove_signal_handler(each)
+
+    def _forget(self, request: KernelRequest) -> None:
         if request.op == Op.FORGET:
-            nodes.forget(request.node, *FORGET_IN.unpack_from(request.body))
+            self._nodes.forget(request.node, *FORGET_IN.unpack_from(request.body))
             return
         count, _ = BATCH_FORGET_IN.unpack_from(request.body)
         for each in range(count):
             at = BATCH_FORGET_IN.size + each * FORGET_ONE.size
-            nodes.forget(*FORGET_ONE.unpack_from(request.body, at))
+            self._nodes.forget(*FORGET_ONE.unpack_from(request.body, at))
 
-    operations = (NameOperations, DirectoryOperations, FileOperations)
-    handlers = {op: each for made in operations for op, each in made(mounted).handlers.items()}
-    server = KernelServer(fd, handlers, forget, nodes.by_id, mounted.cached.attributes)
-    mounted.notify = server.notify
-    stopping = list[asyncio.Task[None]]()
+    def _stop(self) -> None:
+        """Handle a signal: unmount at the first one, end at the second."""
+        if self._stopping:
+            self._server.stop()
+        self._stopping.append(self._loop.create_task(self._unmount()))
 
-    async def unmount() -> None:
-        for node in nodes.opened():
+    async def _unmount(self) -> None:
+        for node in self._nodes.opened():
             with contextlib.suppress(Exception):  # its last close() logs it
-                await mounted.new.store(node)
+                await self._mounted.new.store(node)
             if node.writer:
                 await node.writer.drain()
-        # In a thread: the kernel asks for more while it unmounts.
-        if not await asyncio.to_thread(device.detach, place):
-            _log.warning("'%s' is in use: the last open file ends this program", place)
-            await asyncio.to_thread(device.detach, place, lazy=True)
+        # In a thread: the kernel sends requests while it unmounts.
+        if not await asyncio.to_thread(device.detach, self._place):
+            _log.warning("'%s' is in use: the last open file ends this program", self._place)
+            await asyncio.to_thread(device.detach, self._place, lazy=True)
 
-    async def watch() -> None:
-        """Sandboxes and containers have copies of mounts, for which the kernel keeps the file system."""
-        number = device.device_number(place)
-        while nodes.opened() or device.is_attached(number):
+    async def _watch(self) -> None:
+        """Stop when nothing uses the file system.  Sandboxes and containers have copies of mounts, for
+        which the kernel keeps it after an unmount.
+        """
+        number = device.device_number(self._place)
+        while self._nodes.opened() or device.is_attached(number):
             await asyncio.sleep(_WATCH_S)
-        server.stop()
-
-    def stop() -> None:
-        if stopping:
-            server.stop()
-        stopping.append(loop.create_task(unmount()))
-
-    for each in _SIGNALS:
-        loop.add_signal_handler(each, stop)
-    try:
-        watching = loop.create_task(watch())
-        ready()
-        await server.serve()
-        watching.cancel()
-        await close_all(mounted)
-    finally:
-        for each in _SIGNALS:
-            loop.remove_signal_handler(each)
+        self._server.stop()
 
 
 async def close_all(mounted: Mounted) -> None:
-    """Close what programs have not closed.  One that fails does not keep the others from it."""
+    """Close the files that programs have not closed.  If one fails, the others are closed, too."""
     for node in mounted.nodes.opened():
         node.opens = 1
         try:
