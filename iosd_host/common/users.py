@@ -106,9 +106,11 @@ def _derived(data: Path, role: int, out: Collection[int | None] = ()) -> int:
 def _in_use() -> set[int]:
     """Users that processes run as."""
     found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            found.add(process.stat().st_uid)
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    found.add(entry.stat().st_uid)
     return found
 
 

@@ -87,6 +87,8 @@ class ManagerService:
         # It asks for what we serve where we say it, whatever user it becomes.
         environment["IOSD_RUN"] = str(places.folder())
         environment |= {"PYTHONPATH": str(paths.SOURCE_TREE), "NOTIFY_SOCKET": str(self.notify)}
+        # aiohttp reads the host's certificates for clients when it is imported; the manager is none.
+        environment["SSL_CERT_FILE"] = os.devnull
         self.service = SupervisedProcess(
             NAME, command, environment, self._ready, terminate, up, before=self._prepare
         )

@@ -56,6 +56,7 @@ from iosd_host.serve.tgtd import STOCK, Tgtd, find_tgtd
 
 __all__ = ["plain_environment", "serve"]
 
+SANDBOXD_READY = "ready "  # and the level
 OPEN_FILES = 65536  # the data files of open objects
 TGTD_NOISE = (
     "iser_ib_init",
@@ -79,9 +80,7 @@ class Supervisor:
         self.port = config.portal[1]
         self.pools = with_default(config)
         self.signers = signers_text(config.function_policy, config.function_signers)
-        self.level = (
-            choose_isolation(config.isolation, config.uid_base) if config.sandboxes else None
-        )
+        self.level = config.isolation if config.sandboxes else None  # once it runs, what it has
         root = run_root()
         programs = program_root(root)
         self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=root))
@@ -120,11 +119,7 @@ class Supervisor:
         )
 
     def prepare(self) -> None:
-        """Make the folders, owned by those who write to them.
-
-        Raises:
-            CannotServe: a folder is somebody else's, or cannot be reached by tgtd's user.
-        """
+        """Make the folders of the run, owned by those who write to them."""
         uid = self.config.uid
         self.run.chmod(0o755)
         self.programs.chmod(0o755)
@@ -137,34 +132,29 @@ class Supervisor:
         if self.daemon.kind != STOCK:
             self.program = Path(shutil.copy(self.program, self.programs / paths.TGTD.name))
             self.program.chmod(0o755)
-        for folder in filter(None, (self.config.data, self.config.ssd)):
-            prepare_store(folder, uid)
         if uid is not None:
             os.chown(self.ipc, uid, group_of(uid))
             open_control_folder(self.control.parent, uid, self.manager_uid)
 
     def sandboxd(self) -> SupervisedProcess:
-        """iosd-sandboxd, ready when its socket takes connections."""
-        command = sandboxd_command(
-            self.config, self.sandboxd_socket, str(self.level), self.write_pools()
-        )
+        """iosd-sandboxd, ready when it says its level; a restart has that level, or fails."""
+        pools = self.write_pools()
 
-        def before() -> None:
-            self.sandboxd_socket.unlink(missing_ok=True)  # of one that was killed
+        def command() -> list[str]:
+            return in_scope(
+                sandboxd_command(self.config, self.sandboxd_socket, str(self.level), pools)
+            )
 
         async def ready() -> None:
-            while not self.sandboxd_socket.exists():
+            while not (said := [line for line in service.lines if line.startswith(SANDBOXD_READY)]):
                 await asyncio.sleep(0.01)
+            self.level = said[0].removeprefix(SANDBOXD_READY)
+            service.command = command()
 
-        return SupervisedProcess(
-            "iosd-sandboxd",
-            in_scope(command),
-            plain_environment(),
-            ready,
-            terminate,
-            up=self._came_up,
-            before=before,
+        service = SupervisedProcess(
+            "iosd-sandboxd", command(), plain_environment(), ready, terminate, self._came_up
         )
+        return service
 
     def write_pools(self) -> Path:
         """The file in which the module and iosd-sandboxd find their pools; the signers beside it."""
@@ -327,11 +317,19 @@ class Supervisor:
             ProcessFailed, CannotServe, paths.MissingComponent: nothing of ours runs any more.
         """
         self.prepare()
-        makers = [self.sandboxd, self.tgtd] if self.config.sandboxes else [self.tgtd]
-        for make in makers:
-            service = make()
-            await service.start()
+        if self.config.sandboxes:
+            service = self.sandboxd()
+            try:
+                await service.start()
+            except ProcessFailed:  # perhaps for want of isolation: that has words of its own
+                choose_isolation(self.config.isolation, self.config.uid_base)
+                raise
             self.services.append(service)
+        for folder in filter(None, (self.config.data, self.config.ssd)):
+            prepare_store(folder, self.config.uid)
+        service = self.tgtd()
+        await service.start()
+        self.services.append(service)
 
     async def stop(self) -> None:
         """End the manager, then tgtd, since its jobs use the sandboxes; then the rest."""

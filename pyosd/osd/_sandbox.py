@@ -50,6 +50,7 @@ class Core(Protocol):
     restore: Callable[[dict[Any, Any], tuple[Any, ...]], None]
     watch: Callable[[int, tuple[object, ...]], None]
     altered: Callable[[int], list[object]]
+    reach: Callable[[list[Any], tuple[type, ...]], dict[int, list[Any]]]
     on_end: Callable[..., None]
 
 

@@ -438,6 +438,9 @@ static PyMethodDef methods[] = {
 	 "List 1 is of functions and classes: they are compared if one of them was touched."},
 	{"altered", osd_core_altered, METH_VARARGS,
 	 "altered(number, /) -> [object, ...]\n\nThose of the list that are not as watch() has noted."},
+	{"reach", osd_core_reach, METH_VARARGS,
+	 "reach(objects, constant, /) -> {id of a type: [object, ...]}\n\nThe objects of a list and all that "
+	 "they refer to.\nObjects of the types of the tuple are passed over, with what they refer to."},
 	{"script", core_script, METH_O, script_doc},
 	{"on_end", core_on_end, METH_VARARGS, on_end_doc},
 	{NULL, NULL, 0, NULL},

@@ -32,4 +32,7 @@ PyObject *osd_core_pread(PyObject *module, PyObject *args);
 PyObject *osd_core_watch(PyObject *module, PyObject *args);
 PyObject *osd_core_altered(PyObject *module, PyObject *args);
 
+/* osdcore_reach.c: the method reach. */
+PyObject *osd_core_reach(PyObject *module, PyObject *args);
+
 #endif

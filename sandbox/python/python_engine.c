@@ -233,6 +233,7 @@ static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, c
 	osd_fork_pages_prepare();
 	if (!start_interpreter(text, size))
 		return false;
+	PyGC_Disable(); /* until warm.py has imported everything: collections would find next to nothing */
 	prepare_osd = load_osd(setup->support);
 	if (!prepare_osd)
 		return failed(text, size, "cannot load the package osd");

@@ -58,6 +58,8 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 	osd_bdb_trim_log(config->directory);
 	error = env->set_cachesize(env, (u_int32_t)(cache >> 30),
 				   (u_int32_t)(cache & ((1u << 30) - 1)), 1);
+	if (!error) /* otherwise it makes locks for a cache of smaller pages: 8 MiB, written at each start */
+		error = env->set_mp_pagesize(env, BDB_PAGE_BYTES);
 	if (!error)
 		error = env->set_lg_max(env, bdb->log_file_bytes);
 	if (!error)

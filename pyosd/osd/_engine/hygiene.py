@@ -112,16 +112,17 @@ def remember() -> None:
     os.register_at_fork = _ignore  # a sandbox cannot fork, and what was registered would stay
     repr([[]])  # makes the list of what is being printed
     gc.collect()
-    objects = reach.reach(gc.get_objects())
-    hidden = reach.dicts_of(objects)
-    baseline.lru_caches = reach.lru_caches(objects)
-    baseline.abstract = reach.abstract_classes(objects)
-    _note_modules(reach.caches(objects))
+    kinds = reach.reach(gc.get_objects())
+    hidden = reach.dicts_of(kinds)
+    baseline.lru_caches = reach.lru_caches(kinds)
+    baseline.abstract = reach.abstract_classes(kinds)
+    _note_modules(reach.caches(kinds))
     _note_surroundings()
     core.changed(baseline.dicts, baseline.stamps)
     core.changed(baseline.builtins[:1], baseline.builtins_stamp)
     ours = reach.reach([vars(baseline)])  # made since
-    _watch(tuple({id(each): each for each in (*objects, *hidden, *ours)}.values()))
+    reach.add(kinds, [*hidden, *itertools.chain.from_iterable(ours.values())])
+    _watch(kinds)
 
 
 def _note_modules(caches: list[dict[Any, Any]]) -> None:
@@ -183,9 +184,9 @@ def _note_surroundings() -> None:
     )
 
 
-def _watch(objects: tuple[Any, ...]) -> None:
+def _watch(kinds: reach.Kinds) -> None:
     """Note how everything else is, functions and classes as a list of their own."""
-    chosen = reach.changeable(objects, [*baseline.dicts, host.reserve])
+    chosen = reach.changeable(kinds, [*baseline.dicts, host.reserve])
     baseline.watched = (
         tuple(each for each in chosen if type(each) not in GUARDED),
         tuple(each for each in chosen if type(each) in GUARDED),

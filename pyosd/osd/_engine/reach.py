@@ -24,11 +24,17 @@ import weakref
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
 
+from .._sandbox import core
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+Kinds = dict[int, list[Any]]  # objects by the ids of their types, which need not have a hash
+
 __all__ = [
+    "Kinds",
     "abstract_classes",
+    "add",
     "caches",
     "changeable",
     "freeze_empty_sets",
@@ -51,7 +57,6 @@ CONSTANT = (
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodWrapperType),
     *(types.MappingProxyType, weakref.ReferenceType, weakref.ProxyType, weakref.CallableProxyType),
 )
-IS_CONSTANT = frozenset(map(id, CONSTANT))  # asked of each object there is
 ABSTRACT = type(abc.ABC._abc_impl)  # type: ignore[attr-defined]
 
 
@@ -84,55 +89,53 @@ CHANGING = (
 )
 
 
-def reach(fresh: list[Any]) -> list[Any]:
-    """These objects, and all that they refer to."""
-    found = {id(each): each for each in fresh}
-    while fresh:
-        near = [
-            each
-            for each in gc.get_referents(*fresh)
-            if id(type(each)) not in IS_CONSTANT and id(each) not in found
-        ]
-        fresh = list({id(each): each for each in near}.values())
-        found.update((id(each), each) for each in fresh)
-    return list(found.values())
+def reach(roots: list[Any]) -> Kinds:
+    """These objects, and all that they refer to but for constants."""
+    return core.reach(roots, CONSTANT)
 
 
-def changeable(objects: tuple[Any, ...], restored: Iterable[object]) -> list[Any]:
+def add(kinds: Kinds, more: Iterable[Any]) -> None:
+    """Add these objects, where they are not there."""
+    fresh: Kinds = {}
+    for each in more:
+        fresh.setdefault(id(type(each)), []).append(each)
+    for key, objects in fresh.items():
+        kinds[key] = list({id(each): each for each in (*kinds.get(key, ()), *objects)}.values())
+
+
+def of_kind(kinds: Kinds, *wanted: type) -> list[Any]:
+    """The objects whose types are these or derived from them."""
+    found = [objects for objects in kinds.values() if issubclass(type(objects[0]), wanted)]
+    return list(itertools.chain.from_iterable(found))
+
+
+def changeable(kinds: Kinds, restored: Iterable[object]) -> list[Any]:
     """Those that a script could leave something in, type by type, in the order of their addresses.
 
     Args: restored: not these.
     """
     left_out = {id(each) for each in restored}
-    kinds = {id(type(each)): type(each) for each in objects}  # a type need not have a hash
-    of_kind: dict[int, list[Any]] = {key: [] for key in kinds}
-    for each in objects:
-        of_kind[id(type(each))].append(each)
-    special = {id(functools._lru_cache_wrapper), id(ABSTRACT), id(dict)}
-    odd = [key for key, kind in kinds.items() if key in special or issubclass(kind, STREAMS)]
-    for each in itertools.chain.from_iterable(of_kind[key] for key in odd):
-        if type(each) is functools._lru_cache_wrapper:
-            left_out.add(id(lru_table(each)))
-        elif isinstance(each, STREAMS):
-            left_out.add(id(each.__dict__))
-        elif type(each) is ABSTRACT:
-            left_out.update(id(part) for part in gc.get_referents(each) if type(part) is set)
-        elif type(each) is dict and is_of_subclasses(each):
-            left_out.add(id(each))
-    watched = sorted(key for key, kind in kinds.items() if is_watched(kind))
-    chosen = itertools.chain.from_iterable(sorted(of_kind[key], key=id) for key in watched)
+    left_out.update(id(lru_table(each)) for each in lru_caches(kinds))
+    left_out.update(id(each.__dict__) for each in of_kind(kinds, *STREAMS))
+    for each in of_kind(kinds, ABSTRACT):
+        left_out.update(id(part) for part in gc.get_referents(each) if type(part) is set)
+    left_out.update(id(each) for each in kinds[id(dict)] if is_of_subclasses(each))
+    watched = sorted(key for key, objects in kinds.items() if is_watched(type(objects[0])))
+    chosen = itertools.chain.from_iterable(sorted(kinds[key], key=id) for key in watched)
     return [each for each in chosen if id(each) not in left_out]
 
 
-def dicts_of(objects: Iterable[Any]) -> list[dict[str, Any]]:
+def dicts_of(kinds: Kinds) -> list[dict[str, Any]]:
     """The attributes of instances, as dicts: made when they are asked for, so from now on they can be
     compared, and in some types unknown to the garbage collector."""
     others = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, *STREAMS)
-    return [
-        each.__dict__
-        for each in objects
-        if type(each).__dictoffset__ and not isinstance(each, others) and hasattr(each, "__dict__")
+    having = [
+        objects
+        for objects in kinds.values()
+        if type(objects[0]).__dictoffset__ and not issubclass(type(objects[0]), others)
     ]
+    instances = itertools.chain.from_iterable(having)
+    return [each.__dict__ for each in instances if hasattr(each, "__dict__")]
 
 
 def parts_of_streams(streams: Iterable[Any]) -> tuple[Any, ...]:
@@ -156,14 +159,14 @@ def is_of_subclasses(table: dict[Any, Any]) -> bool:
     )
 
 
-def lru_caches(objects: Iterable[Any]) -> tuple[Any, ...]:
+def lru_caches(kinds: Kinds) -> tuple[Any, ...]:
     """Functions that remember what they were called with."""
-    return tuple(each for each in objects if type(each) is functools._lru_cache_wrapper)
+    return tuple(kinds.get(id(functools._lru_cache_wrapper), ()))
 
 
-def abstract_classes(objects: Iterable[Any]) -> tuple[type, ...]:
+def abstract_classes(kinds: Kinds) -> tuple[type, ...]:
     """Classes that remember which others are their subclasses."""
-    return tuple(each for each in objects if isinstance(each, abc.ABCMeta))
+    return tuple(of_kind(kinds, abc.ABCMeta))
 
 
 def freeze_empty_sets(classes: Iterable[type]) -> None:
@@ -187,17 +190,13 @@ def are_codecs(table: dict[Any, Any]) -> bool:
     )
 
 
-def caches(objects: Iterable[Any]) -> list[dict[Any, Any]]:
+def caches(kinds: Kinds) -> list[dict[Any, Any]]:
     """Dicts that the interpreter or the library fills by the way, and that no module has."""
     found = [vars(each) for each in sys.path_importer_cache.values() if each is not None]
-    for each in objects:
-        if type(each) is dict:
-            if are_codecs(each):
-                found.append(each)
-        elif type(each) is weakref.WeakValueDictionary:
-            found.append(each.data)  # type: ignore[attr-defined]
-        elif isinstance(each, enum.EnumType):
-            found.append(each._value2member_map_)  # values of flags that were combined
-        elif type(each) is json.scanner.make_scanner:
-            found += [more for more in gc.get_referents(each) if type(more) is dict]  # keys it read
+    found += filter(are_codecs, kinds[id(dict)])
+    found += [each.data for each in kinds.get(id(weakref.WeakValueDictionary), ())]
+    # values of flags that were combined
+    found += [each._value2member_map_ for each in of_kind(kinds, enum.EnumType)]
+    for scanner in kinds.get(id(json.scanner.make_scanner), ()):  # keys it read
+        found += [more for more in gc.get_referents(scanner) if type(more) is dict]
     return found

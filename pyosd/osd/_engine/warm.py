@@ -66,6 +66,7 @@ def prepare(
     forks.in_child += [partial(_random.Random.seed, random._inst), *packages.seeds]
     explain_late_extensions(pool, names)
     host.rehearse()
+    gc.enable()  # python_engine.c has disabled it
     hygiene.remember()
     set_bytes = max(0, loaded - before)
     made = host.run, host.keep, hygiene.clean, forks.forked, forks.wants_all(), set_bytes
