@@ -54,6 +54,12 @@ def test_a_view_with_a_name(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
     osd("fn", "stock", "gzip")
     made = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", "gzip").stdout
     assert json.loads(osd("view", "show", "/foxes", "-o", "json").stdout)["id"] == made.strip()
+    assert [
+        each["name"] for each in json.loads(osd("view", "ls", "-o", "json").stdout)["views"]
+    ] == [
+        "",
+        "foxes",
+    ]
     refused = osd("obj", "read", f"{made.strip()}/{obj.object_id:#x}", code=1).stderr
     assert "the script raised an exception" in refused and "osd fn log" in refused
     again = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", code=1).stderr
@@ -82,6 +88,15 @@ def test_parameters_of_stock_functions_are_checked(
     osd("attach", obj, "lines:any=x")
     osd("detach", obj)
     assert f"{obj} has no hook 7" in osd("hook", "rm", obj, "7", code=66).stderr
+
+
+def test_hooks_of_stock_functions_are_of_their_kind(osd: Run, obj: ObjectRef) -> None:
+    osd("fn", "stock", "schema", "worm")
+    words = ("hook", "add", obj)
+    assert "'schema' follows changes: --after PAGE" in osd(*words, "schema", code=2).stderr
+    assert "'worm' checks changes" in osd(*words, "worm", "--after", "0x10000", code=2).stderr
+    assert osd("hook", "ls", obj, "-o", "json").stdout.count("iosd.hook/1") == 0
+    osd("fn", "rm", "schema", "worm", "--yes")
 
 
 def test_contracts_and_packages_of_functions(osd: Run, tmp_path: Path) -> None:
@@ -118,7 +133,7 @@ def test_why_of_stored_bytes(osd: Run, obj: ObjectRef) -> None:
 
 def test_a_writable_view(osd: Run, obj: ObjectRef) -> None:
     osd("view", "create", "0x78001", "--of", f"{obj.partition_id:#x}", "--writable")
-    assert osd("view", "show", "0x78001").stdout.split()[-1] == "yes"
+    assert osd("view", "show", "0x78001").stdout.split()[-2] == "yes"
     osd("obj", "write", f"0x78001/{obj.object_id:#x}", "--offset", "4", data=b"QUICK")
     assert osd("obj", "read", obj, "--length", "10").stdout == "the QUICK "
     osd("view", "rm", "0x78001", "--yes")

@@ -12,7 +12,8 @@ from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.functions.attach import stage_of
 from pyosd.cli.functions.names import PARTITION, functions_of
 from pyosd.cli.output.tables import Column, JsonRow
-from pyosd.functions import Functions, Hook, HookEvent
+from pyosd.functions import Access, Functions, Hook, HookEvent
+from pyosd.functions.stock import STOCK
 from pyosd.types import ObjectRef
 
 __all__ = ["hook"]
@@ -80,6 +81,7 @@ def add(
         functions = functions_of(target, partition)
         named = stage_of(functions, function, inherited=True)
         assert named.function is not None
+        check_use(functions, named.function, follows=page is not None)
         wanted = Hook(
             named.function,
             events or HookEvent.CHANGES,
@@ -88,6 +90,19 @@ def add(
             page or 0,
         )
         click.echo(functions.hook(address, wanted).number)
+
+
+def check_use(functions: Functions, function: ObjectRef, *, follows: bool) -> None:
+    """Functions of iosd are for checks or for following.  Raises: UsageError: it is for the other."""
+    found = functions.show(function)
+    name = found.manifest.name
+    if name not in STOCK or found.sha256 != STOCK[name].sha256 or STOCK[name].contract:
+        return
+    is_follower = STOCK[name].access is Access.READ  # a check has no access to objects
+    if is_follower and not follows:
+        raise click.UsageError(f"'{name}' follows changes: --after PAGE, such as --after 0x10000")
+    if follows and not is_follower:
+        raise click.UsageError(f"'{name}' checks changes: --check, and no --after")
 
 
 def names_of(functions: Functions, hooks: list[Hook]) -> dict[ObjectRef, str]:

@@ -16,15 +16,18 @@ from pyosd.cli.functions.attach import names_of, stage_of
 from pyosd.cli.functions.names import PARTITION, functions_of
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_seconds
 from pyosd.functions import Functions, FunctionStage, View
-from pyosd.types import ObjectRef, PartitionId
+from pyosd.types import AttributeId, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import Information, Page
 
 __all__ = ["view"]
 
+NAME = AttributeId(Page.PARTITION_INFORMATION, Information.NAME)
 COLUMNS = (
     Column("VIEW", lambda row: row["id"]),
     Column("OF", lambda row: row["base"]),
     Column("STAGES", lambda row: ", ".join(row["stages"]) or "-", shrink=True),
     Column("WRITABLE", lambda row: "yes" if row["writable"] else "no"),
+    Column("NAME", lambda row: row["name"] or "-", shrink=True),
 )
 
 
@@ -39,12 +42,14 @@ def record_of(functions: Functions, found: View) -> JsonRow:
     """A view's record."""
     stages = list(found.stages)
     names = names_of(functions, stages)
+    name = functions.target.get_attributes(ref(found.id), [NAME])
     return {
         "schema": "iosd.view/1",
         "id": f"{found.id:#x}",
         "base": str(found.source) if found.collection else f"{found.base:#x}",
         "stages": [words_of(each, names) for each in stages],
         "writable": found.writable,
+        "name": name[0].text if name else "",
     }
 
 
