@@ -86,7 +86,7 @@ def test_the_rest_of_a_damaged_backup(
     spoilt = data_file(made)
     spoil(spoilt)
     other = Store(folder / "other", store.two_roots, store.names)
-    words = [backups, *roots(store, other.folder)]
+    words: list[Path | str] = [backups, *roots(store, other.folder)]
     refused = run(backup_commands.restore, *words)
     assert refused.exit_code == 1 and "is damaged" in refused.stderr
     result = run(backup_commands.restore, *words, "--accept-damage")
