@@ -113,6 +113,7 @@ def remember() -> None:
     repr([[]])  # makes the list of what is being printed
     gc.collect()
     kinds = reach.reach(gc.get_objects())
+    gc.freeze()  # collections from here on look at less
     hidden = reach.dicts_of(kinds)
     baseline.lru_caches = reach.lru_caches(kinds)
     baseline.abstract = reach.abstract_classes(kinds)
