@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -154,4 +155,5 @@ def serve(
             if not common.quiet:
                 logs.echo(advice(line, config.local_credential), err=True)
 
+    gc.freeze()  # what was imported stays: no collection need look at it, not even the last one
     run_target(config, announce, source)
