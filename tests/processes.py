@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+STAT_MOST = 4096  # bytes of /proc/PID/stat
+
 long_lived: set[int] = set()
 """Processes of fixtures that outlive one test."""
 
@@ -18,15 +20,16 @@ long_lived: set[int] = set()
 def parents() -> dict[int, int]:
     """Parent of every process that is no zombie."""
     found = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
+    for name in next(os.walk("/proc"))[1]:
+        if not name.isdigit():
             continue
         try:
-            after_name = (entry / "stat").read_text().rpartition(")")[2].split()
+            with open(f"/proc/{name}/stat", "rb", buffering=0) as file:  # noqa: PTH123 -- often
+                after_name = file.read(STAT_MOST).rpartition(b")")[2].split(maxsplit=2)
         except OSError:
             continue
-        if after_name[0] != "Z":
-            found[int(entry.name)] = int(after_name[1])
+        if after_name[0] != b"Z":
+            found[int(name)] = int(after_name[1])
     return found
 
 
