@@ -12,7 +12,7 @@ from pyosd import requests
 from pyosd.commands.dialogue import Dialogue, call
 from pyosd.errors import ProtocolError
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
-from pyosd.wire.attributes import PageForm, allocation_for
+from pyosd.wire.attributes import PageForm, Retrieved, allocation_for
 from pyosd.wire.cdb import (
     DEFAULT_OPTIONS,
     AttributeLists,
@@ -21,10 +21,31 @@ from pyosd.wire.cdb import (
     Request,
     lists_of,
 )
+from pyosd.wire.reply import TRANSFER_MAX
 
 _PAGE_HEADER = 8
 _OPERAND_BYTES = 8
 _RETRIEVED_MAX = 8 << 20  # of a list retrieved by a command that changes something
+
+
+def more_room(found: Retrieved, room: int | None, spare: int = 0) -> int:
+    """Bytes to ask for after a list of attributes did not fit.
+
+    Args:
+        room: bytes that it had; None: as many as are usual.
+        spare: bytes beyond those that the target says it needs.
+
+    Raises: ProtocolError: it had room, or is longer than one command may bring: nobody makes a
+        buffer of any length that a target names.
+    """
+    if room and found.needed <= room:
+        raise ProtocolError("the target left out attributes that there was room for")
+    if found.needed > TRANSFER_MAX:
+        raise ProtocolError(
+            f"the attributes take {found.needed} bytes, and one command brings at most "
+            f"{TRANSFER_MAX >> 20} MiB: name fewer of them"
+        )
+    return (found.needed + spare + 7) & ~7
 
 
 def get_attributes(
@@ -44,9 +65,7 @@ def get_attributes(
         retrieved = (yield from call(requests.get_attributes(obj, attributes=lists))).retrieved
         if retrieved.complete:
             return retrieved.attributes
-        if room and retrieved.needed <= room:
-            raise ProtocolError("the target left out attributes that there was room for")
-        room = (retrieved.needed + 4096 + 7) & ~7  # values may grow before the next command
+        room = more_room(retrieved, room, 4096)  # values may grow before the next command
 
 
 def get_attribute(obj: ObjectRef, page: int, number: int) -> Dialogue[bytes]:
@@ -146,6 +165,6 @@ def swap_attribute(
         if found.attributes and found.attributes[0].id == attribute:
             return found.attributes[0].value
         # A value longer than there is room for is not the one expected: nothing was changed.
-        if found.complete or (room and found.needed <= room):
+        if found.complete:
             raise ProtocolError("the target did not return the value before")
-        room = found.needed + 7 & ~7
+        room = more_room(found, room)

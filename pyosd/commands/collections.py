@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from pyosd import requests
-from pyosd.commands.attributes import get_attributes, set_attributes
+from pyosd.commands.attributes import get_attributes, more_room, set_attributes
 from pyosd.commands.dialogue import Dialogue, Stream, call, call_again, items
 from pyosd.errors import ProtocolError
 from pyosd.osd._query import Condition, Criterion, Query
@@ -205,9 +205,7 @@ def get_member_attributes(
     ids, room = tuple(wanted), allocation_length
     retrieved = (yield from call_again(_get_members(collection, ids, room))).retrieved
     while not retrieved.complete:
-        if retrieved.needed <= room:
-            raise ProtocolError("the target left out attributes that there was room for")
-        room = (retrieved.needed + retrieved.needed // 8 + 7) & ~7
+        room = more_room(retrieved, room, retrieved.needed // 8)
         retrieved = (yield from call_again(_get_members(collection, ids, room))).retrieved
     return retrieved.members
 

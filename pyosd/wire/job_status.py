@@ -15,10 +15,11 @@ from pyosd import _core
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import After, AfterEnd, HomeCost, Limits
-from pyosd.wire.indices import Ranges, indices_in, position, text_of
+from pyosd.wire.indices import MOST, Ranges, indices_in, position, text_of
 from pyosd.wire.indices import decode as decode_ranges
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MSEC_MOST = (1 << 47) - 1  # the year 6429: a date in any time zone
 _PROGRESS_UNKNOWN = 0xFFFF
 _AFTER_ENTRY = struct.Struct(">QQII")
 _ARRAY = struct.Struct(">QIII")
@@ -345,7 +346,8 @@ class JobStatus:
 
 def _time(milliseconds: int) -> datetime | None:
     """Exact: a float of seconds would lose the last milliseconds' digits."""
-    return _EPOCH + timedelta(milliseconds=milliseconds) if milliseconds else None
+    known = min(milliseconds, _MSEC_MOST)
+    return _EPOCH + timedelta(milliseconds=known) if milliseconds else None
 
 
 def _limits(value: bytes) -> Limits:
@@ -377,6 +379,8 @@ def _array(partition_id: int, value: bytes, ranges: bytes) -> ArrayPlace | None:
     if len(value) != _ARRAY.size:
         return None
     array, index, members, at_once = _ARRAY.unpack(value)
+    if members > MOST:  # nobody can have submitted it
+        return None
     found = decode_ranges(ranges) if members else ()
     if sum(map(len, found)) != members:
         found = ()

@@ -28,6 +28,7 @@ FOUND_BYTES = ENTRY_BYTES + _DATA_HEADER.size
 """Of the answer of a LOOKUP with data, before the data."""
 _NAME = re.compile(rb"(?!\.{1,2}\Z)[^/\0]{1,255}", re.DOTALL)
 _PARTITION, _COLLECTION = 0x02, 0x40
+_MSEC_BITS = 48
 _MADE, _REMOVED, _DATA = 0x01, 0x02, 0x04
 
 
@@ -230,6 +231,8 @@ def decode_names(data: bytes | memoryview, partition_id: int, *, padded: bool = 
             if not _NAME.fullmatch(name):
                 raise ValueError(f"a list of names has {name!r}")
             at += length + -length % 8
+            if max(created, modified) >> _MSEC_BITS:
+                raise ValueError(f"a list of names has times of more than {_MSEC_BITS} bits")
             attributes = decode_entries(data[at : at + extra]) if extra else ()
             at += extra
             place = ref(partition_id, object_id) if kind != _PARTITION else ref(object_id)

@@ -16,6 +16,7 @@ from pyosd.types import ObjectRef, ref
 __all__ = [
     "CHANGES",
     "PIECE",
+    "PIECES_MOST",
     "READS",
     "ChangedInput",
     "Used",
@@ -26,6 +27,8 @@ __all__ = [
 
 PIECE = 60 << 10
 """Bytes of one attribute of the page; the last one is shorter."""
+PIECES_MOST = 32
+"""Attributes of the page: 16,384 objects and 32,768 ranges take 1.5 MB at most."""
 _FORM = 1
 _HEAD = struct.Struct(">HHIQ")
 _ENTRY = struct.Struct(">QQII")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from functools import partial
-from itertools import count
 from typing import Literal, TypeVar
 
 from pyosd import errors
@@ -52,13 +51,23 @@ from pyosd.wire.job_status import (
     decode_status,
 )
 from pyosd.wire.reply import ExecReply
-from pyosd.wire.used import CHANGES, PIECE, READS, ChangedInput, Used, UsedKind, decode_used
+from pyosd.wire.used import (
+    CHANGES,
+    PIECE,
+    PIECES_MOST,
+    READS,
+    ChangedInput,
+    Used,
+    UsedKind,
+    decode_used,
+)
 
 CANCEL, KILL, HOLD, RELEASE = 1, 2, 3, 4
 CONTROL = AttributeId(Page.JOB_CONTROL, 1)
 RESULT, STDERR, TRACEBACK = 1, 2, 3
 _READ_CHUNK = 1 << 20
 _FIRST_READ = 16 << 10
+_RESULT_MOST = 1 << 30  # docs/limits.md
 
 R = TypeVar("R")
 OutputStream = Literal["stdout", "stderr"]
@@ -183,12 +192,12 @@ def used(job: Followed) -> Dialogue[Used]:
             why = "an array has no list of used objects; its members have"
         raise errors.Conflict(0, 0, 0, f"job {job.id}: {why}")
     data = bytearray()
-    for number in count(1):
+    for number in range(1, PIECES_MOST + 1):
         piece = yield from recorded(job, get_attribute(job.id, Page.JOB_USED, number))
         data += piece
         if len(piece) < PIECE:
-            break
-    return decode_used(bytes(data))
+            return decode_used(bytes(data))
+    raise errors.ProtocolError(f"job {job.id}: the list of used objects does not end")
 
 
 def inputs(job: Followed) -> Dialogue[Used]:
@@ -271,6 +280,8 @@ def settle(job: Followed, now: JobStatus, result: bytes | None = None) -> Dialog
 
 
 def _fetch_result(job: Followed, now: JobStatus) -> Dialogue[bytes]:
+    if now.result_length > _RESULT_MOST:
+        raise errors.ProtocolError(f"job {job.id}: a result of {now.result_length} bytes")
     if now.result_object:
         whole = read_range(now.result_object, 0, now.result_length)
         return bytes((yield from recorded(job, whole)))
