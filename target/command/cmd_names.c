@@ -300,6 +300,8 @@ static enum osd_status answer(struct osd_naming *naming)
 		names = 1;
 	else if (!gone && !names && naming->params.verb != OSD_NAME_LOOKUP)
 		status = osd_name_count(naming->txn, naming->result.id, &names);
+	if (status == OSD_OK && names > OSD_NAMES_MAX && naming->params.verb == OSD_NAME_LINK)
+		status = OSD_E_QUOTA;
 	if (status != OSD_OK)
 		return status;
 	osd_name_entry_encode(naming->result.id.partition_id, naming->result.id.object_id,

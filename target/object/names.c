@@ -326,16 +326,36 @@ enum osd_status osd_directory_above(struct osd_txn *txn, const struct osd_place 
 	return osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED : status;
 }
 
+/* A damaged store may have a circle of directories.  A walk upward remembers one directory, a later one after 1, 2, 4,
+ * 8, ... steps, and meets it again if it goes round. */
+struct circle {
+	uint64_t remembered;
+	uint32_t steps;
+};
+
+static bool is_circle(struct circle *circle, uint64_t directory)
+{
+	if (directory == circle->remembered)
+		return true;
+	if ((circle->steps & (circle->steps - 1)) == 0)
+		circle->remembered = directory;
+	circle->steps++;
+	return false;
+}
+
 enum osd_status osd_directory_is_below(struct osd_txn *txn, struct osd_object_id id,
 				       struct osd_object_id other, bool *ret_below)
 {
 	struct osd_place place;
+	struct circle circle = {0};
 	bool found = true;
 	enum osd_status status = osd_directory_hold(txn, id);
 
 	*ret_below = osd_same_id(id, other);
 	place = txn->place;
 	while (status == OSD_OK && found && !*ret_below && place.object_id != 0) {
+		if (is_circle(&circle, place.object_id))
+			return OSD_E_MEDIUM;
 		status = osd_directory_above(txn, &place, &place.object_id, &found);
 		*ret_below = found && place.object_id == other.object_id;
 	}

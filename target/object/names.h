@@ -16,7 +16,8 @@
 #include "base/status.h"
 #include "object/object.h"
 
-#define OSD_NAME_MAX 255u
+#define OSD_NAME_MAX  255u
+#define OSD_NAMES_MAX 65536u /* of one object: REMOVE takes all of them in one transaction */
 
 struct osd_name {
 	const uint8_t *bytes; /* borrowed */

@@ -50,12 +50,14 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 	uint64_t cache = config->cache_bytes ? config->cache_bytes : BDB_CACHE_DEFAULT;
 	int error = db_env_create(&bdb->env, 0);
 	DB_ENV *env = bdb->env;
+	struct osd_bdb_log_mark mark;
 
 	if (error)
 		return error;
 	env->set_errcall(env, report);
 	env->set_msgcall(env, NULL);
 	osd_bdb_trim_log(config->directory);
+	osd_bdb_log_note(config->directory, &mark);
 	error = env->set_cachesize(env, (u_int32_t)(cache >> 30),
 				   (u_int32_t)(cache & ((1u << 30) - 1)), 1);
 	if (!error) /* otherwise it makes locks for a cache of smaller pages: 8 MiB, written at each start */
@@ -73,6 +75,11 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 				  DB_CREATE | DB_INIT_TXN | DB_INIT_LOG | DB_INIT_LOCK |
 					  DB_INIT_MPOOL | DB_THREAD | DB_PRIVATE | DB_RECOVER,
 				  0600);
+	if (!error && osd_bdb_log_lost(config->directory, &mark))
+		osd_error("the log of the database in '%s' is damaged: the last changes before the "
+			  "stop are "
+			  "lost; stop the target, and run 'osd target repair' or restore a backup",
+			  config->directory);
 	return error;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,18 +73,26 @@ static off_t bytes_end(int fd, off_t end)
 	return piece ? 0 : -1;
 }
 
+/* Opens the newest file, with its name into name; -1: there is none. */
+static int open_newest(const char *directory, int flags, char name[LOG_NAME_LENGTH + 1])
+{
+	DIR *files = opendir(directory);
+	int fd = -1;
+
+	if (files && newest_log(files, name))
+		fd = openat(dirfd(files), name, flags | O_CLOEXEC | O_NOFOLLOW);
+	if (files)
+		closedir(files);
+	return fd;
+}
+
 void osd_bdb_trim_log(const char *directory)
 {
 	char name[LOG_NAME_LENGTH + 1];
 	struct stat stat;
-	DIR *files = opendir(directory);
-	int fd = -1;
+	int fd = open_newest(directory, O_RDWR, name);
 	off_t end;
 
-	if (files && newest_log(files, name))
-		fd = openat(dirfd(files), name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (files)
-		closedir(files);
 	if (fd < 0)
 		return;
 	end = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)
@@ -92,4 +101,85 @@ void osd_bdb_trim_log(const char *directory)
 	if (end > 0 && end + KEPT_BYTES < stat.st_size && ftruncate(fd, end + KEPT_BYTES) != 0)
 		osd_debug("cannot cut zeros off '%s'", name);
 	close(fd);
+}
+
+/* ---- what recovery drops ----------------------------------------------------------------------- */
+
+/* Of a record: offset of the one before, length, checksum, in the order of the machine. */
+struct header {
+	uint32_t before, length, checksum;
+};
+
+_Static_assert(sizeof(struct header) == sizeof(((struct osd_bdb_log_mark *)0)->bytes),
+	       "a mark has room for a header");
+
+static struct header header_at(const uint8_t *log, size_t at)
+{
+	struct header header;
+
+	memcpy(&header, log + at, sizeof(header));
+	return header;
+}
+
+/* Where some bytes lie that recovery must leave.  whole: the end of the last byte that is not zero. */
+static size_t find_mark(const uint8_t *log, size_t size, size_t whole)
+{
+	size_t at = 0, last = 0, earlier = 0;
+	struct header header = {0};
+
+	while (at + sizeof(header) <= whole) {
+		header = header_at(log, at);
+		if (header.length < sizeof(header) || header.length > size - at ||
+		    header.before != last)
+			break;
+		earlier = last;
+		last = at;
+		at += header.length;
+	}
+	if (whole < at) /* zeros at the end of the last record: a kill may have cut it */
+		return earlier;
+	if (whole <= at + sizeof(header) || whole - at <= header.length)
+		return last;
+	return whole - sizeof(header); /* a header is damaged */
+}
+
+void osd_bdb_log_note(const char *directory, struct osd_bdb_log_mark *ret_mark)
+{
+	char name[LOG_NAME_LENGTH + 1];
+	struct stat stat;
+	int fd = open_newest(directory, O_RDONLY, name);
+	uint8_t *log = MAP_FAILED;
+	off_t whole = -1;
+
+	*ret_mark = (struct osd_bdb_log_mark){.at = 0};
+	if (fd < 0)
+		return;
+	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode))
+		whole = bytes_end(fd, blocks_end(fd, stat.st_size));
+	if (whole >= (off_t)sizeof(struct header))
+		log = mmap(NULL, (size_t)whole, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (log == MAP_FAILED)
+		return;
+	ret_mark->at = (off_t)find_mark(log, (size_t)stat.st_size, (size_t)whole);
+	memcpy(ret_mark->bytes, log + ret_mark->at, sizeof(ret_mark->bytes));
+	memcpy(ret_mark->name, name, sizeof(name));
+	munmap(log, (size_t)whole);
+}
+
+bool osd_bdb_log_lost(const char *directory, const struct osd_bdb_log_mark *mark)
+{
+	uint8_t bytes[sizeof(mark->bytes)];
+	char name[LOG_NAME_LENGTH + 1];
+	int fd = mark->name[0] ? open_newest(directory, O_RDONLY, name) : -1;
+	ssize_t count;
+
+	if (fd < 0)
+		return false;
+	count = pread(fd, bytes, sizeof(bytes), mark->at);
+	close(fd);
+	if (strcmp(name, mark->name) !=
+	    0) /* recovery has begun another file: it has read this one */
+		return false;
+	return count != (ssize_t)sizeof(bytes) || memcmp(bytes, mark->bytes, sizeof(bytes)) != 0;
 }

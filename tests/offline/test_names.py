@@ -13,11 +13,12 @@ from iosd_host.store_tools.format.names import NameRecord
 from iosd_host.store_tools.format.records import Place, RecordFlag, RecordType
 from iosd_host.store_tools.opening.bdb import Table
 from pyosd.commands import Commands
-from pyosd.errors import NoSuchName
+from pyosd.errors import NoSpace, NoSuchName, StorageError
 from pyosd.types import ObjectRef, ref
 from tests.offline.stores import FIRST, build
 
 ROOT = ref(FIRST)
+NAMES_MAX = 65_536
 
 
 class Named:
@@ -154,6 +155,37 @@ def test_damage(tmp_path: Path, act: Callable[[Named], None], kind: str) -> None
         assert osd.unlink(ROOT, "d/h").removed
         assert osd.remove_directory(ROOT, "d/e").removed
         assert osd.remove_directory(ROOT, "d").removed
+    assert store.check() == []
+
+
+def test_a_circle_of_directories_ends_a_rename(tmp_path: Path) -> None:
+    """A target on the damaged store says so, and does not go round for ever."""
+    named = Named(tmp_path)
+    cycle(named)
+    with named.store.serve() as osd:
+        osd.make_directory(named.inner, "moved")
+        osd.make_directory(named.inner, "to")
+        with pytest.raises(StorageError):
+            osd.rename(named.inner, "moved", "to/moved")
+        assert osd.lookup(ROOT, "g").object == named.file
+
+
+def test_an_object_has_so_many_names(tmp_path: Path) -> None:
+    named = Named(tmp_path)
+    store, at = named.store, named.name(ROOT, b"", named.file, RecordType.USER_OBJECT)
+    with store.database() as database, database.transaction() as transaction:
+        for number in range(NAMES_MAX - 3):
+            each = replace(at, name=b"%05d" % number)
+            transaction.put(Table.NAMES, each.entry_key, each.entry_value)
+            transaction.put(Table.NAMED, each.named_key, b"")
+    with store.serve() as osd:
+        assert osd.link(ROOT, "last", "g").names == NAMES_MAX
+        with pytest.raises(NoSpace):
+            osd.link(ROOT, "one more", "g")
+        assert osd.lookup(ROOT, "g").names == NAMES_MAX
+        osd.rename(ROOT, "last", "g", replace=True)
+        osd.remove(named.file)
+        assert [each.name for each in osd.list_names(ROOT).entries] == [b"d"]
     assert store.check() == []
 
 
