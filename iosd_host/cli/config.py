@@ -302,7 +302,10 @@ def reload(admin: Admin) -> None:
     if admin.output == "json":
         admin.show_json("iosd.reload/1", result)
         return
-    print_lines([*lines_of(result)] or ["nothing is different"])
+    print_lines(
+        [*lines_of(result)]
+        or ["no value is different; files that the configuration names were read again"]
+    )
 
 
 def reload_here(place: dict[str, Any], why: str) -> dict[str, Any]:

@@ -374,7 +374,9 @@ def target(tx: Transaction, name: str) -> TargetRecord:
     """Raises: Refusal: we have no keys of it."""
     rows = tx.run(f"SELECT {TARGET_COLUMNS} FROM targets WHERE name = ?", name)
     if not rows:
-        raise Refusal("absent", f"there is no target '{name[:80]}' here")
+        raise Refusal(
+            "absent", f"there is no target '{name[:80]}' here; 'osd key import' hands one over"
+        )
     return _target(rows[0])
 
 

@@ -70,7 +70,9 @@ def place(obj: ObjectRef, targets: Iterable[str], copies: int) -> tuple[str, ...
     if len({*names}) != len(names):
         raise ValueError("each target needs a name of its own")
     if not 1 <= copies <= len(names):
-        raise ValueError(f"{copies} copies need 1 to {len(names)}: each is on another target")
+        raise ValueError(
+            f"{copies} copies: with {len(names)} targets there are 1 to {len(names)}, each at another one"
+        )
     ids = b"%016x%016x" % (obj.partition_id, obj.object_id)
     ranked = sorted(names, key=lambda name: hashlib.sha256(ids + name.encode()).digest())
     return tuple(reversed(ranked[-copies:]))

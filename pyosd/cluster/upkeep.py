@@ -181,7 +181,10 @@ class Upkeep:
             raise ValueError("rebalancing needs all targets: leave lost ones out of the handle")
         self._members = self._known(self._asked, leaving)
         if copies is not None and not 1 <= copies <= len(self._members):
-            raise ValueError(f"{copies} copies need 1 to {len(self._members)} targets")
+            raise ValueError(
+                f"{copies} copies: with {len(self._members)} targets there are 1 to "
+                f"{len(self._members)}, each at another one"
+            )
         report = ClusterReport(maps=self._maps())
         known = [each for each in report.maps.values() if each]
         last = max(known, key=lambda each: each.version, default=ClusterMap(0, ()))
@@ -198,7 +201,9 @@ class Upkeep:
         """The names but some.  Raises: ValueError: one is not known, or none is left."""
         known, absent = [*names], {*without}
         if unknown := absent - {*known}:
-            raise ValueError(f"no target of this handle is named {', '.join(sorted(unknown))}")
+            raise ValueError(
+                f"no target is named {', '.join(sorted(unknown))}; there are {', '.join(known)}"
+            )
         if not (left := [name for name in known if name not in absent]):
             raise ValueError("no target is left")
         return left

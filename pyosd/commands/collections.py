@@ -286,6 +286,8 @@ def query(
 
     Raises: NotFound; ValueError: a target cannot answer such a condition.
     """
+    if not isinstance(where, ObjectRef):
+        raise TypeError(f"where is an ObjectRef, as pyosd.ref(0x10000), not {where!r}")
     found: set[int] = set()
     for each in queries_of(condition, match_all):
         found.update((yield from query_ids(where, each, timeout)))
@@ -344,4 +346,6 @@ def queries_of(
     """The queries for a condition or for criteria."""
     if isinstance(condition, Condition):
         return condition.queries()
+    if isinstance(condition, str | bytes):
+        raise TypeError(f"a condition compares pyosd.attr(page, number), and is not {condition!r}")
     return [Query(tuple(condition or ()), match_all)]

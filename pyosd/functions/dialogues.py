@@ -39,7 +39,7 @@ from pyosd.jobs.dialogues.followed import error_kind
 from pyosd.jobs.dialogues.following import wait
 from pyosd.jobs.reasons import REASONS
 from pyosd.jobs.refusal import EXEC_PARAMETERS, explain_refusal
-from pyosd.jobs.source import encode_args, module_source
+from pyosd.jobs.source import check_text, encode_args, module_source
 from pyosd.osd._results import decode as decode_json
 from pyosd.security.code_box import encrypt
 from pyosd.security.function_signature import sign, statement
@@ -152,6 +152,7 @@ def is_named(function: Function, name: str) -> bool:
 def code_of(code: FunctionCode) -> bytes:
     """The bytes to store.  Raises: TypeError, ValueError: it cannot be sent; OSError."""
     if isinstance(code, str):
+        check_text(code)
         return code.encode()
     if isinstance(code, bytes):
         return code

@@ -94,8 +94,10 @@ class TargetAddress:
         """Read ``iscsi://[user%secret@]host[:port]/target-name/lun``; parts may be %-quoted.
 
         host: a name, an IPv4 address, or an IPv6 address in brackets.
-        Raises: ValueError: not such a URL; nothing else.
+        Raises: ValueError: not such a URL; TypeError: no text; nothing else.
         """
+        if not isinstance(url, str):
+            raise TypeError(f"a URL is text, iscsi://HOST[:PORT]/NAME/LUN, not {url!r}")
         rest = url.removeprefix("iscsi://")
         authority, slash, path = rest.partition("/")
         target, slash2, lun = path.partition("/")

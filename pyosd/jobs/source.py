@@ -16,6 +16,7 @@ import dis
 import inspect
 import json
 import os
+import re
 import sys
 import textwrap
 import threading
@@ -242,9 +243,18 @@ def _import_by_name(thing: object, name: str, modules: Collection[str]) -> str:
     return f"from {home} import {own} as {name}"
 
 
+def check_text(code: str) -> None:
+    """Code in a str is its text.  Raises: ValueError: it looks like the name of a file."""
+    if re.fullmatch(r"\S*\w\.(py|pyc|pyz|wasm|so|jar)", code):
+        raise ValueError(
+            f"'{code}' would be the text of the code; a file is Path('{code}') of pathlib"
+        )
+
+
 def code_bytes(code: Code, objects: bool = False, modules: Collection[str] = ()) -> bytes:
     """The source to send.  Args, Raises: as function_source(), and OSError."""
     if isinstance(code, str):
+        check_text(code)
         return code.encode()
     if isinstance(code, bytes):
         return code

@@ -238,6 +238,8 @@ def encode_get_list(wanted: tuple[AttributeId, ...]) -> bytes:
 
 def encode_entry(attribute: AttributeValue) -> bytes:
     """One entry of list type 9, padded to a multiple of 8."""
+    if isinstance(attribute.value, str | int):
+        raise TypeError(f"the value of an attribute is bytes, not {attribute.value!r}")
     if len(attribute.value) > VALUE_MAX:
         raise ValueError(f"attribute {attribute.id} is longer than {VALUE_MAX} bytes")
     head = struct.pack(">II6xH", attribute.page, attribute.number, len(attribute.value))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -86,6 +87,25 @@ def test_examples_of_the_client(
 ) -> None:
     names: dict[str, object] = {"url": target.url, "__name__": "page"}
     run_python(ROOT / "docs" / "client.md", names, lambda: capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["functions.md", "views.md", "hooks.md"])
+def test_python_of_a_page(
+    name: str, target: pyosd.testing.ServedTarget, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their objects are those of the shell's examples, here in a partition of their own."""
+    with target.connect() as session:
+        pid = session.create_partition()
+        names: dict[str, object] = {
+            "url": target.url,
+            "target": session,
+            "partition": ref(pid),
+            "log": session.create_and_write(pid, b"GET /a\nGET /b\nPUT /a\n"),
+            "packed": session.create_and_write(pid, gzip.compress(b"alice 1\nbob 2\nalice 3\n")),
+            "obj": session.create_and_write(pid, b""),
+            "__name__": "page",
+        }
+        run_python(ROOT / "docs" / name, names, lambda: capsys.readouterr().out)
 
 
 def test_examples_of_names(target: pyosd.testing.ServedTarget, environment: dict[str, str]) -> None:

@@ -165,6 +165,32 @@ def test_completion_knows_what_is_there(osd: Run, obj: ObjectRef, verb: str) -> 
     assert f"plain,{obj if verb.startswith('obj') else pid}" in done.output.split()
 
 
+@pytest.mark.parametrize(
+    "words", ["exec --wh", "run --zone /", "submit --tag a=b --wh", "exec x --wh"]
+)
+def test_completion_before_a_script_is_named(osd: Run, obj: ObjectRef, words: str) -> None:
+    count = str(len(words.split()))
+    environment = {
+        "_OSD_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"osd {words}",
+        "COMP_CWORD": count,
+    }
+    done = CliRunner().invoke(main, [], prog_name="osd", env=environment)
+    wanted = "plain,--where" if words.endswith("--wh") else "plain,/"
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert wanted in done.output
+
+
+def test_completion_of_functions(osd: Run, tmp_path: Path) -> None:
+    file = tmp_path / "completed.py"
+    file.write_text("def main(args):\n    return 1\n")
+    osd("fn", "put", file)
+    environment = {"_OSD_COMPLETE": "bash_complete", "COMP_WORDS": "osd fn call comp"}
+    done = CliRunner().invoke(main, [], prog_name="osd", env=environment | {"COMP_CWORD": "3"})
+    assert "plain,completed" in done.output.split()
+    osd("fn", "rm", "completed")
+
+
 def test_completion_scripts(osd: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_OSD_COMPLETE" in osd("completion", shell).stdout

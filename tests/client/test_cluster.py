@@ -425,6 +425,10 @@ def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> Non
     large = tmp_path / "large"
     large.write_bytes(os.urandom((9 << 20) + 5))
     osd("cluster", "put", *files, large, hex(PARTITION), "--targets", two)
+    absent = osd("cluster", "ls", "0x99999", "--targets", two, code=66).stderr
+    assert "0x99999 does not exist at a, b; each target needs it: 'osd part create" in absent
+    unknown = osd("cluster", "check", hex(PARTITION), "--targets", two, "--without", "z", code=2)
+    assert "no target is named z; there are a, b" in unknown.stderr
     listed = osd(
         "cluster", "ls", hex(PARTITION), "--targets", two, "--no-header"
     ).stdout.splitlines()

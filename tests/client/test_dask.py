@@ -8,6 +8,8 @@ import json
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker
@@ -25,6 +27,7 @@ from examples import monthly_mean, weather
 from pyosd.cluster.leaf import NearError
 from pyosd.dask import Near
 from pyosd.types import PartitionId
+from tests.cli.documents import matches, python_steps
 from tests.client.conftest import FOUR
 from tests.processes import long_lived
 from tests.serving import Serving
@@ -76,6 +79,22 @@ def filled(four: dict[str, Serving]) -> tuple[Near, list[pyosd.Copies]]:
             cluster.put(PARTITION, json.dumps(record).encode())
     near = Near(urls, **OPTIONS)
     return near, near.copies(PARTITION)
+
+
+def test_examples_of_many_targets(four: dict[str, Serving]) -> None:
+    """In a process of its own: Dask keeps its threads."""
+    page = (Path(__file__).resolve().parents[2] / "docs/many-targets.md").read_text()
+    for name in FOUR[:3]:
+        address = f"iscsi://{name}.example/iqn.2026-01.org.example:{name}/1"
+        assert address in page
+        page = page.replace(address, four[name].url)
+    steps = [*python_steps(page)]
+    code = "\n".join([*(each.commands for each in steps), "cluster.close()"])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert matches("".join(each.expected or "" for each in steps), done.stdout), done.stdout
 
 
 @pytest.fixture

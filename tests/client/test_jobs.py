@@ -15,6 +15,7 @@ import pytest
 
 import pyosd
 from pyosd import (
+    AttributeValue,
     Conflict,
     JobCancelled,
     JobError,
@@ -316,6 +317,14 @@ def test_what_cannot_be_sent(osd_url: str, target: Target, zone: ObjectRef) -> N
         [*target.jobs(zone)]  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"arguments travel as JSON: .*set"):
         target.exec("pass", zone=zone, args={1, 2})
+    with pytest.raises(TypeError, match="where is an ObjectRef, as"):
+        target.query(zone.partition_id, None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a condition compares"):
+        target.query(zone, "1/9 = x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="value of an attribute is bytes, not 'a'"):
+        target.set_attributes(zone, [AttributeValue(0x10000, 1, "a")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a URL is text"):
+        pyosd.connect(osd_url.encode())  # type: ignore[arg-type]
     with pytest.raises(pyosd.OSDError, match="there may be 1048576; keep large data in an object"):
         target.exec("pass", zone=zone, args=["x" * 2_000_000])
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Words for a shell's completion: ids of the partitions, objects and jobs that exist now.
+"""Words for a shell's completion: ids of the partitions, objects and jobs, and names of the functions,
+that exist now.
 
 A completion that is slow or fails is worse than none: after a fifth of a second there are no words.
 """
@@ -16,7 +17,7 @@ import click
 if TYPE_CHECKING:
     from pyosd.target import Target
 
-__all__ = ["addresses", "collections", "jobs", "paths"]
+__all__ = ["addresses", "collections", "functions", "jobs", "paths"]
 
 PATIENCE_S = 0.2
 MOST = 200  # words that a person can still look through
@@ -40,6 +41,15 @@ def paths(ctx: click.Context, incomplete: str) -> list[str]:
 def jobs(ctx: click.Context, incomplete: str) -> list[str]:
     """Jobs of all partitions."""
     return _collect(ctx, incomplete, _jobs)
+
+
+def functions(ctx: click.Context, incomplete: str) -> list[str]:
+    """Names of functions."""
+    return _collect(ctx, incomplete, _functions)
+
+
+def _functions(target: Target, incomplete: str) -> Iterator[str]:
+    yield from sorted({each.name for each in target.functions.ls() if each.name})
 
 
 def _paths(target: Target, incomplete: str) -> Iterator[str]:

@@ -8,7 +8,9 @@ import re
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from pyosd.cli.frame import completion_words
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.verb import Failure
@@ -27,6 +29,12 @@ class FunctionName(ParamType[str | int | ObjectRef]):
     """A function as people name it."""
 
     name = "NAME"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete with names that the target has now."""
+        return [CompletionItem(each) for each in completion_words.functions(ctx, incomplete)]
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, SIZE
@@ -28,6 +30,9 @@ from pyosd.cluster.survey import CopyFinding, Prefer
 from pyosd.cluster.upkeep import ClusterReport, Upkeep
 from pyosd.types import ObjectRef
 from pyosd.wire.reply import TRANSFER_MAX
+
+if TYPE_CHECKING:
+    from pyosd.cluster.many import Many
 
 __all__ = ["cluster"]
 
@@ -159,6 +164,30 @@ def work(settings: Settings, act: Callable[[], ClusterReport]) -> None:
     finish(settings, report, text)
 
 
+@contextmanager
+def handle_for(
+    settings: Settings, targets_file: str | None, partition: ObjectRef
+) -> Iterator[Many]:
+    """The targets; a refusal because one has no such partition names it.  Raises: Failure."""
+    pid = number_of(partition)
+    with handle_of(settings, targets_file) as handle:
+        try:
+            yield handle
+        except errors.NotFound:
+            lacking = []
+            with suppress(errors.OSDError):  # the permission to list partitions, for example
+                for name in handle.names:
+                    if pid not in handle.target(name).list_partitions():
+                        lacking.append(name)
+            if not lacking:
+                raise
+            raise Failure(
+                Exit.NO_INPUT,
+                f"{partition} does not exist at {', '.join(lacking)}; each target needs it: "
+                f"'osd part create {partition} --target URL'",
+            ) from None
+
+
 @click.group(cls=Group)
 def cluster() -> None:
     """Manage copies of objects on several targets."""
@@ -189,7 +218,7 @@ def put(
     A file has at most 64 MiB.
     """
     rows = []
-    with handle_of(settings, targets_file) as handle:
+    with handle_for(settings, targets_file, partition) as handle:
         for name in files:
             size = Path(name).stat().st_size
             if size > TRANSFER_MAX:
@@ -210,7 +239,7 @@ def ls(
     settings: Settings, partition: ObjectRef, targets_file: str | None, without: tuple[str, ...]
 ) -> None:
     """List the objects of a partition at all targets, and the targets that have copies."""
-    with handle_of(settings, targets_file) as handle:
+    with handle_for(settings, targets_file, partition) as handle:
         found = handle.objects(number_of(partition), without=without)
     rows: list[JsonRow] = [
         {"schema": "iosd.copies/1", "id": str(each.object), "targets": each.targets}
@@ -236,7 +265,7 @@ def check(
 
     Jobs at the targets compute the hashes of data that changed since the last repair.
     """
-    with handle_of(settings, targets_file) as handle:
+    with handle_for(settings, targets_file, partition) as handle:
         upkeep = Upkeep(handle, number_of(partition), without=without, all_data=all_data)
         finish(settings, upkeep.check())
 
@@ -262,7 +291,7 @@ def repair(
     If the command is interrupted, run it again: it continues.
     """
     prefer = how.pop("prefer")
-    with handle_of(settings, targets_file) as handle:
+    with handle_for(settings, targets_file, partition) as handle:
         upkeep = Upkeep(handle, number_of(partition), without=without, all_data=all_data, **how)
         work(settings, lambda: upkeep.repair(prefer=prefer and Prefer(prefer)))
 
@@ -301,7 +330,7 @@ def rebalance(
     Copies are removed last.  If the command is interrupted, run it again: it continues.
     """
     prefer = how.pop("prefer")
-    with handle_of(settings, targets_file) as handle:
+    with handle_for(settings, targets_file, partition) as handle:
         upkeep = Upkeep(handle, number_of(partition), all_data=all_data, **how)
         chosen = prefer and Prefer(prefer)
         work(settings, lambda: upkeep.rebalance(copies=copies, prefer=chosen, leaving=leaving))

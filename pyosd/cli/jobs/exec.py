@@ -80,6 +80,8 @@ class Exec(Verb):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse once to find the script, and again with the options it carries."""
         args = [*bare_wait(args)]
+        if ctx.resilient_parsing:  # a shell completes a word: the script may be missing yet
+            return super().parse_args(ctx, args)
         look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
         super().parse_args(look, [*args])
         self.check_waiting(ctx, look)
