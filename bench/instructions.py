@@ -153,14 +153,19 @@ TOLERANCES = dict.fromkeys(COMMANDS, 0.03) | dict.fromkeys(JOBS, 0.08)
 
 
 def count_commands() -> dict[str, Profile]:
-    """Of COMMANDS, over the harness alone."""
+    """Of COMMANDS."""
+    return count_cases(COMMANDS)
+
+
+def count_cases(cases: Mapping[str, Case]) -> dict[str, Profile]:
+    """Count commands over the harness alone, with a new store."""
     with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
         folder = Path(name)
         (folder / "store").mkdir()
         argv = [*callgrind.argv(folder / "out"), str(HARNESS)]
         options = f"dir={folder / 'store'};cache=16MiB;workers=1"
         with HarnessTransport([*argv, options], subprocess.DEVNULL) as transport:
-            return callgrind.count(Commands(transport), COMMANDS, folder / "out")
+            return callgrind.count(Commands(transport), cases, folder / "out")
 
 
 def count_jobs() -> dict[str, Profile]:

@@ -30,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,10 @@ class Client:
         assert not reply.error, reply.error
         return seconds, json.loads(bytes(reply.result).rstrip(b"\0"))
 
+    def seconds_near(self, code: str, size: int) -> float:
+        """The time of near()."""
+        return self.near(code, size)[0]
+
     def fetch(self, compute: Kernel, size: int) -> tuple[float, Any]:
         """Compute on one block while others come."""
         return _timed(lambda: compute(self.osd.iter_read(self.pieces[size][0], 0, size, BLOCK)))
@@ -165,8 +170,8 @@ class Client:
             namespace: dict[str, Any] = {}
             exec(text, namespace)  # our own, above
             compute, code = namespace["compute"], text + NEAR
-            cpu = self.fit(lambda n, compute=compute: self.here(compute, n))  # type: ignore[misc]
-            off = self.fit(lambda n, code=code: self.near(code, n)[0])  # type: ignore[misc]
+            cpu = self.fit(partial(self.here, compute))
+            off = self.fit(partial(self.seconds_near, code))
             pairs = []
             for _ in range(self.repeats + 1):
                 near, ours = self.near(code, self.size)

@@ -84,6 +84,10 @@ def _their_rate(submit: Submit, task: Callable[[], object], seconds: float) -> f
     return done / (time.perf_counter() - start)
 
 
+def _result(submit: Submit, task: Callable[[], object]) -> object:
+    return submit(task).result()
+
+
 def _compared(
     prefix: str, osd: pyosd.Target, path: Path, obj: ObjectRef, submit: Submit, plan: Plan
 ) -> Iterator[Row]:
@@ -96,7 +100,7 @@ def _compared(
         ours = partial(
             osd.exec_code, where, code, synchronous=True, result_allocation_length=RESULT_BYTES
         )
-        pairs = paced_pairs(ours, lambda task=task: submit(task).result(), n)  # type: ignore[misc]
+        pairs = paced_pairs(ours, partial(_result, submit, task), n)
         method = f"synchronous EXEC / submit().result(), {n} pairs at 100/s; no aim"
         yield row_of_pairs(f"{prefix}_{name}", pairs, REPORTED, method)
         rates = [

@@ -121,8 +121,8 @@ def samples(url: str, master: Path, pairs: int, count: int) -> list[dict[Securit
 def _over_link(pairs: int, count: int) -> list[dict[SecurityMethod, Timed]]:
     with link() as (server, client):
         arguments = ["--no-sandboxes", "--unsafe-portal", "--allow", CLIENT, "--security", "nosec"]
-        where = {"portal": f"{SERVER}:0", "prefix": inside(server)}
-        with bench_target(*arguments, disk=False, **where) as served:  # type: ignore[arg-type]
+        portal, prefix = f"{SERVER}:0", inside(server)
+        with bench_target(*arguments, disk=False, portal=portal, prefix=prefix) as served:
             command = [*inside(client), sys.executable, "-m", "bench.security", served.url]
             command += [str(master_of(served)), str(pairs), str(count)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE)

@@ -6,7 +6,6 @@ Rows whose function must run in every READ declare it not deterministic: its res
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pyosd
 from bench import callgrind, views_link
-from bench.instructions import BYTES, HARNESS
+from bench.instructions import BYTES, count_cases
 from bench.jobs import paced_pairs
 from bench.plan import Plan
 from bench.stats import Row, at_least, at_most, missing, row_of_pairs
@@ -25,7 +24,6 @@ from pyosd.commands import Commands
 from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.types import ObjectRef, PartitionId
 from pyosd.wire.cdb import encode
-from tests.harness_transport import HarnessTransport
 
 MIB = 1 << 20
 BLOCK_BYTES = 16 * MIB
@@ -134,14 +132,7 @@ def _read_beside(osd: Commands) -> Callable[[], object]:
 def _check() -> Row:
     if why := callgrind.unavailable():
         return missing("view_check_none", CHECK_AIM, why)
-    with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
-        folder = Path(name)
-        (folder / "store").mkdir()
-        argv = [*callgrind.argv(folder / "out"), str(HARNESS)]
-        options = f"dir={folder / 'store'};cache=16MiB;workers=1"
-        with HarnessTransport([*argv, options], subprocess.DEVNULL) as transport:
-            cases = {"none": _read, "beside": _read_beside}
-            found = callgrind.count(Commands(transport), cases, folder / "out")
+    found = count_cases({"none": _read, "beside": _read_beside})
     pairs = [(found["beside"].instructions, found["none"].instructions)]
     method = "READ 4 KiB of an object without functions: others have some / no object has any"
     return row_of_pairs("view_check_none", pairs, CHECK_AIM, method, unit="instructions")

@@ -7,14 +7,13 @@ it.
 
 from __future__ import annotations
 
-import subprocess
 from itertools import groupby
-from pathlib import Path
 from typing import NamedTuple
+
+from tools.harness import table
 
 __all__ = ["page"]
 
-HARNESS = Path(__file__).resolve().parents[1] / "build" / "target" / "osd_harness"
 
 INTRODUCTION = """\
 # Attributes
@@ -200,10 +199,7 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """The table, as the built harness prints it."""
-    done = subprocess.run(
-        [HARNESS, "--list-attributes"], capture_output=True, text=True, timeout=60, check=True
-    )
-    return [Row(*line.split("\t")) for line in done.stdout.splitlines()]
+    return [Row(*columns) for columns in table("--list-attributes")]
 
 
 def page() -> str:

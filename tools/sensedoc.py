@@ -6,13 +6,12 @@ A test compares the file with this output. ``python -m tools.sensedoc >docs/sens
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
 from typing import NamedTuple
+
+from tools.harness import table
 
 __all__ = ["Condition", "conditions", "page"]
 
-HARNESS = Path(__file__).resolve().parents[1] / "build" / "target" / "osd_harness"
 
 INTRODUCTION = """\
 # Sense data
@@ -84,10 +83,7 @@ class Condition(NamedTuple):
 
 def conditions() -> list[Condition]:
     """Rows of the target's table."""
-    done = subprocess.run(
-        [HARNESS, "--list-sense"], capture_output=True, text=True, timeout=60, check=True
-    )
-    return [Condition(*line.split("\t")) for line in done.stdout.splitlines()]
+    return [Condition(*columns) for columns in table("--list-sense")]
 
 
 def page() -> str:

@@ -125,9 +125,10 @@ def rows(value: object) -> Iterator[Mapping[str, Any]]:
 
 def at(snapshot: Mapping[str, Any], path: str) -> Any:
     """The value at a path of words with dots; None: nothing."""
+    found: object = snapshot
     for word in path.split("."):
-        snapshot = table(snapshot).get(word)  # type: ignore[assignment]
-    return snapshot
+        found = table(found).get(word)
+    return found
 
 
 def histogram(value: object, bounds: object) -> Histogram | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
-from pyosd.types import ObjectRef, ObjectType
+from pyosd.types import ObjectRef, ObjectType, ref
 
 CAPABILITY_LENGTH = 104
 CHECK_LENGTH = 32
@@ -176,7 +176,7 @@ class Capability:
             return int.from_bytes(data[at : at + length], "big")
 
         return cls(
-            obj=ObjectRef(number(72, 8), number(80, 8)),  # type: ignore[arg-type]
+            obj=ref(number(72, 8), number(80, 8)),
             object_type=ObjectType(data[48]),
             permissions=Permission(number(49, 2)),
             method=SecurityMethod(data[2] & 15),

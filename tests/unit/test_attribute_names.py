@@ -3,19 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
-
 from pyosd.cli.objects.attribute_names import NAMES
-from tools.attrdoc import HARNESS
+from tools.harness import table
 
 
 def test_names_are_those_of_the_target() -> None:
-    listed = subprocess.run(
-        [HARNESS, "--list-attributes"], capture_output=True, text=True, check=True
-    ).stdout
-    rows = [line.split("\t") for line in listed.splitlines()]
     known: dict[tuple[int, int], str] = {}
-    for row in rows:
+    for row in table("--list-attributes"):
         if len(row) < 6 or "-" in row[2] or row[2] in ("0", "form") or row[3] == "0":
             continue
         name = row[5].split(":")[0].split(";")[0].strip()
