@@ -178,7 +178,7 @@ class AsyncTarget(TargetTable, PollingCommands):
 
 
 class Connecting:
-    """What connect() gives: await it, or use it in `async with`, which logs out at the end."""
+    """The result of connect(): await it, or use it in `async with`, which logs out at the end."""
 
     def __init__(
         self, transport: AsyncIscsiTransport, url: str, source: CredentialSource | None

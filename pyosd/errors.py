@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Exceptions of the client.
 
-What the target answered is an OSDError; what the caller did wrong before anything was sent is a
-ValueError or TypeError; a connection that failed is Unreachable or SessionLost.  JobError and its
-children say how a job ended.  An exception of the package osd, which scripts import, has the same
-name where it has the same meaning (osd/_errors.py).
+An answer of the target raises OSDError.  A wrong argument raises ValueError or TypeError, and nothing is
+sent.  A failed connection raises Unreachable or SessionLost.  JobError and its children say how a job
+ended.  An exception of the package osd, which scripts import, has the same name if it has the same meaning
+(osd/_errors.py).
 Not here: which sense data becomes which exception (wire/sense.py).
 """
 

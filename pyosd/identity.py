@@ -22,7 +22,7 @@ SECRETS = ("IOSD_CHAP_SECRET", "IOSD_CHAP_TARGET_SECRET")
 
 @dataclass(frozen=True)
 class Identity:
-    """What may be said about it; every part may be absent.
+    """The identity of a user; each part can be absent.
 
     chap_target_user, chap_target_secret_file: what the target shall prove itself with.
     credentials: a file as StaticSource.write() makes it, or a local credential.

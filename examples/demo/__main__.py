@@ -39,7 +39,7 @@ SHOWN_COLUMNS = 100  # of a line of the log
 
 @dataclass(frozen=True)
 class Result:
-    """What the two ways of a task gave."""
+    """The results of the two ways of a task."""
 
     name: str
     near: Outcome
@@ -61,7 +61,7 @@ class Result:
 
 
 def figures(way: Outcome) -> dict[str, Any]:
-    """What one way cost."""
+    """The cost of one way."""
     return {
         "seconds": round(way.seconds, 4),
         "sent_bytes": way.sent_bytes,

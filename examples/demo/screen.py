@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the demonstration shows: a bar where a person watches, and tables."""
+"""The screen of the demonstration: a bar on a terminal, and tables."""
 
 from __future__ import annotations
 

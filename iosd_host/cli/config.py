@@ -101,7 +101,7 @@ def about_a_file(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def settings_of_file(path: Path | None) -> list[dict[str, Any]]:
-    """What serving with a file would be."""
+    """The configuration that serving with a file would use."""
     found = in_force(load(path))
     return [{"key": key, "value": each.value, "origin": each.origin} for key, each in found.items()]
 
@@ -216,7 +216,7 @@ def refusal(path: Path | None) -> str:
 
 
 def against_served(path: Path | None, place: dict[str, Any]) -> Iterator[str]:
-    """What a reload would do to a target that is served here."""
+    """The changes that a reload would make to a target that is served here."""
     source = Source.of(place["config"], place["flags"])
     if path is not None and str(path.resolve()) != place["config"]:
         yield f"{place['url']} is served with {place['config'] or 'no file'}, not with {path};"

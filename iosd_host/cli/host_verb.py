@@ -29,7 +29,7 @@ class HostVerb(LocalVerb):
     """A verb of this host; its function gets the Settings first (click.pass_obj)."""
 
     def explain(self, error: BaseException) -> tuple[Exit, str]:
-        """What a target needs here, and lacks."""
+        """The requirements of a target that this host does not meet."""
         for kind, code in CODES:
             if isinstance(error, kind):
                 return code, str(error)

@@ -49,7 +49,7 @@ def source_of(ctx: click.Context) -> Source:
 
 
 def administrators(credential: str | None, wanted: bool) -> str:
-    """Whose commands a target obeys, for the person who serves it."""
+    """The users whose commands a target accepts, for the person who serves it."""
     if credential:
         return f"its administrator is this user, by the credential {credential}"
     if wanted:
@@ -58,7 +58,7 @@ def administrators(credential: str | None, wanted: bool) -> str:
 
 
 def advice(line: dict[str, Any], credential_wanted: bool) -> str:
-    """What is served, and how to go on, for the person who serves it."""
+    """The served target and the next commands, for the person who serves it."""
     return (
         f"serving {line['data']}, isolation {line['isolation'] or 'none, storage only'}, "
         f"{line['tgtd']['kind']} tgtd {line['tgtd']['version']}\n"

@@ -32,7 +32,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 
 class FileValue(ParamType[str]):
-    """What the key takes from a file."""
+    """The value of the key as in a file."""
 
     name = "TEXT"
 
@@ -94,14 +94,14 @@ def key_options(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def written(key: Key, value: Any) -> Any:
-    """What click has read, as it would stand in a file."""
+    """The values that click has read, as in a file."""
     if isinstance(key.convert, Duration):
         return key.show(round(value * MICROSECONDS))
     return [*value] if isinstance(value, tuple) else key.show(value)
 
 
 def given(ctx: click.Context) -> dict[str, Any]:
-    """What the command line and the environment say, as config.load() takes it."""
+    """The values of the command line and the environment, for config.load()."""
     said = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
     return {
         parameter: written(key, ctx.params[parameter])

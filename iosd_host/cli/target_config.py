@@ -30,7 +30,7 @@ def default_uid() -> int:
 
 
 def default_data() -> Path:
-    """Where a store goes unless told otherwise."""
+    """The default folder of a store."""
     if os.geteuid() == 0:
         return Path("/var/lib/iosd")
     return Path(os.environ.get("XDG_DATA_HOME", "~/.local/share")).expanduser() / "iosd"
@@ -57,7 +57,7 @@ def read_chap(user: str | None, secret_file: Path | None, file: Path | None) -> 
 def pool_flags(
     pools: tuple[str, ...], slots: int | None, reuse: str | None
 ) -> list[tuple[str, str, dict[str, Any]]]:
-    """What flags say of pools: flag, name, table."""
+    """The pools that flags describe: flag, name, table."""
     flags: list[tuple[str, str, dict[str, Any]]] = []
     if slots is not None:
         flags.append(("--slots", DEFAULT, {"max": slots}))
@@ -86,7 +86,7 @@ def target_config(
     module: Path | None = None,
     module_options: Sequence[str] = (),
 ) -> TargetConfig:
-    """What files, options and defaults come to.
+    """The configuration from files, options and defaults.
 
     Args:
         secrets: read the CHAP accounts, whose file only its owner reads.

@@ -222,7 +222,7 @@ def _target_of(tables: Mapping[str, Any], path: Path) -> dict[str, Setting]:
 def _take_options(
     given: Mapping[str, Any], target: dict[str, Setting], heads: dict[str, Setting]
 ) -> None:
-    """What the command line says goes over what the files say."""
+    """The command line has precedence over files."""
     for parameter, value in given.items():
         table, key = OPTIONS[parameter]
         option = f"--{parameter.replace('_', '-')}"

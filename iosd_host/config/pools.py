@@ -172,7 +172,7 @@ ACCESS_KEYS = (
         "users", principals, "", "principals that may use the pool: addresses, CHAP names [anybody]"
     ),
 )
-# What all jobs of a pool together may take of the host.
+# The share of the host that all jobs of a pool together can use.
 SHARE_KEYS = (
     Key(
         "cpu",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is to do, under way and done in one run over many targets.  It sends nothing.
+"""The work of one run over many targets: waiting, under way and done.  It sends nothing.
 
 One thread per target takes slices and says how they end; the caller's thread takes outcomes.  One
 lock guards everything; a condition tells of each change.

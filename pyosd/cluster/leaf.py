@@ -52,7 +52,7 @@ class Sites:
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with each object.
+    """The work on each object.
 
     sources: source of the function, and of those that combine and weigh.  weighted: combining takes
     weights.  combines: values of a leaf become one.  limits, pool: of each job.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What travels to the targets: the code of a member of an array, and how results are combined.
+"""The code that is sent to the targets: a member of an array, and the combination of results.
 
 Each function is sent as source, so it uses nothing of this module.
 """

@@ -28,7 +28,7 @@ _PATIENCE = 3  # faults in a row, without a result between, that a target may ha
 
 
 class TargetSet(Protocol):
-    """What a run needs of several targets."""
+    """The part of Many that a run needs."""
 
     @property
     def names(self) -> tuple[str, ...]:

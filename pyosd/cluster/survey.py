@@ -109,7 +109,7 @@ class KnownCopy:
 
 @dataclass
 class ObjectNeeds:
-    """What an object needs.
+    """The repairs that an object needs.
 
     wanted: the targets that belong to it.
     source: a copy to read from; None: there is none, or the copies differ.  Then nothing is written.

@@ -51,7 +51,7 @@ class AsyncCaller(Awaiting):
 
     @property
     def transport(self) -> AsyncTransport:
-        """What carries the commands."""
+        """The transport of the commands."""
         return self._transport
 
     # ---- dialogues ------------------------------------------------------------------------------

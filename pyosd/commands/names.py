@@ -192,7 +192,7 @@ def put_params(path: bytes, data: Buffer, *, replace: bool, expected: int = 0) -
 
 
 def put_failed(error: OSDError) -> OSDError:
-    """What a refusal of put_params() means: IntegrityError if it is about the checksum."""
+    """The exception for a refusal of put_params(): IntegrityError if it is about the checksum."""
     if is_about(error, CHECKSUM_FIELD):
         return IntegrityError(0, 0, 0, "the data are not those that were sent")
     return error

@@ -51,7 +51,7 @@ def job_of_path(fs: Any, path: str) -> Dialogue[ObjectRef]:
 
 
 def job_file_info(fs: Any, path: str) -> Dialogue[PathInfo]:
-    """What a path of jobs names.  Raises: NoSuchName."""
+    """The job, or part of a job, at a path.  Raises: NoSuchName."""
     names = split(path)
     if len(names) == 1:
         return PathInfo(join(path), ROOT, True)

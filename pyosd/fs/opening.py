@@ -153,7 +153,7 @@ def discard(file: Any) -> Dialogue[None]:
 
 
 class OpenFileTable:
-    """What an open file asks of its target, for both faces."""
+    """The commands of an open file, for both faces."""
 
     _read_into = OwnMethod(read_into)
     _write_at = OwnMethod(write_at)

@@ -49,7 +49,7 @@ class CoroutineTarget(Protocol):
 
 @dataclass(frozen=True)
 class CallPlace:
-    """Where and how a stored function is called.  Fields as of Functions.call()."""
+    """The target and the options of a call of a stored function.  Fields as of Functions.call()."""
 
     table: Any
     zone: ObjectRef

@@ -43,7 +43,7 @@ def _flags(writable: bool) -> bytes:
 
 
 def _value(source: ObjectRef, writable: bool) -> bytes:
-    """What makes a partition a view."""
+    """The attributes that make a partition a view."""
     base = source.partition_id.to_bytes(8)
     if not source.object_id:
         return base + _flags(writable)
@@ -124,7 +124,7 @@ def view(table: Any, partition: PartitionId) -> Dialogue[View]:
 
 
 def shown_base(partition: PartitionId) -> Dialogue[tuple[ObjectRef, bool] | None]:
-    """What a view shows, and whether the view is writable; None: the partition is none."""
+    """The base of a view, and whether the view is writable; None: the partition is no view."""
     value = yield from get_attribute(ref(partition), Page.PARTITION_STACK, SOURCE)
     if not value:
         return None

@@ -70,7 +70,7 @@ class AsyncIscsiTransport(Reconnecting):
                 raise SessionLost(CLOSED)
             if self._connection.failed:
                 old = self._connection
-                # Whoever waits here may run in no task, and asyncio.timeout() needs one.
+                # The code that waits here may run in no task, and asyncio.timeout() needs one.
                 self._connection = await asyncio.create_task(self._reconnect())
                 self._sent_before += old.bytes_sent
                 self._received_before += old.bytes_received

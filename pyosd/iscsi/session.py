@@ -183,7 +183,7 @@ class PendingCommand:
 
 
 class Reconnecting:
-    """What both faces of a session have: where it goes, and with how much patience it comes back."""
+    """The common part of both faces of a session: address, and time to reconnect."""
 
     def __init__(
         self,

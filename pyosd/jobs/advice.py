@@ -112,7 +112,7 @@ ADVICE = (
 
 
 def advice(message: str) -> str:
-    """What to do about an exception, "" where there is nothing special to say.
+    """A remedy for an exception; "": there is no special one.
 
     message: the exception's last line, as a job's status has it.
     """

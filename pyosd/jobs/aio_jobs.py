@@ -252,7 +252,7 @@ class AsyncJobArray(arrays.ArrayTable, FollowedArray, AsyncJob, Sequence[AsyncJo
 
 
 KINDS = Kinds(AsyncJob, AsyncJobArray)
-"""What submitting makes for coroutines."""
+"""The classes of submitted jobs, for coroutines."""
 
 
 async def as_completed(

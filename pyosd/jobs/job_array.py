@@ -166,7 +166,7 @@ def submit(commands: Commands, prepared: Prepared) -> JobArray:
 
 
 KINDS = submission.Kinds(Job, JobArray)
-"""What submitting makes for threads."""
+"""The classes of submitted jobs, for threads."""
 
 
 def known(commands: Commands, status: JobStatus) -> Job:

@@ -353,7 +353,7 @@ A_co = TypeVar("A_co", bound=Followed, covariant=True)
 
 @dataclass(frozen=True)
 class Kinds(Generic[J_co, A_co]):
-    """What a face makes of accepted jobs and arrays.
+    """The classes that a face uses for accepted jobs and arrays.
 
     job: called with commands, id and name.  array: with commands, id, name and place.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What scripts cost at this client, and how fast its links are: learned from its own runs.
+"""The cost of scripts at this client, and the speed of its links, learned from its own runs.
 
 Kept in a file of the user, $XDG_CACHE_HOME/iosd/costs.json, of bounded size.  A file that cannot be read is
 as none, and one that cannot be written is not: what is learned then lasts as long as the process.
@@ -95,12 +95,12 @@ class LinkCost:
 
 
 def costs_file() -> Path:
-    """Where they are kept."""
+    """The file of the costs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "iosd/costs.json"
 
 
 class Costs:
-    """What was learned.  clock: seconds since 1970."""
+    """The learned costs.  clock: seconds since 1970."""
 
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self.file, self.clock = file or costs_file(), clock
@@ -217,7 +217,7 @@ class Costs:
     def to_try(self, sha256: str) -> str:
         """The place of the next run, if the one where it is not expected to be sooner is to be tried.
 
-        What is known of a place grows old without runs there.  A script that has never run at the client
+        Knowledge about a place becomes old without runs there.  A script that has never run at the client
         is not tried there: it may lack modules.  "": none is to be tried.
         """
         script = self.scripts.get(sha256)

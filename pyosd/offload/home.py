@@ -100,7 +100,7 @@ def client_environment() -> dict[str, str]:
 
 
 def result_in(folder: Path) -> Any:
-    """What a script gave to osd.result(); None: nothing."""
+    """The value that a script passed to osd.result(); None: nothing."""
     if not (folder / "kind").exists():
         return None
     value = (folder / "result").read_bytes()

@@ -157,7 +157,7 @@ class Placement:
         )
 
     def learn_near(self, status: JobStatus) -> None:
-        """What a run near the data says of the script."""
+        """Learn from a run near the data."""
         cpu, expected = status.cpu_user + status.cpu_system, status.offload
         self.costs.ran_near(self.sha256, self.size, status.bytes_read, cpu)
         known = expected is not None and expected.near and expected.home
@@ -165,7 +165,7 @@ class Placement:
         self.costs.stayed(self.sha256, "near", status.run_time, lead)
 
     def learn_home(self, received: int, seconds: float) -> None:
-        """What a run here says of it."""
+        """Learn from a run here."""
         self.costs.ran_home(self.sha256, self.size, received, seconds)
         self.costs.stayed(self.sha256, "local", seconds, self.lead)
         self.costs.save()
@@ -351,7 +351,7 @@ class ScriptPlaces(Commands):
 
     @cached_property
     def costs(self) -> Costs:
-        """What scripts cost at this client, by its earlier runs."""
+        """The cost of scripts at this client, from its earlier runs."""
         return Costs()
 
     def take_spare(self) -> HomeProcess | None:

@@ -81,7 +81,7 @@ class CallRecord(IntEnum):
 
 
 class ResultForm(IntEnum):
-    """What a call returned; REPORT: a call without a record failed, and this is why, in UTF-8."""
+    """The form of a result.  REPORT: a call without a record failed; the reason, in UTF-8."""
 
     NONE = 0
     BYTES = 1

@@ -252,7 +252,7 @@ class ArrayPlace:
 
 @dataclass(frozen=True)
 class Offload:
-    """What a pure job was expected to take, near the data and at its client.  Seconds; 0: not known.
+    """The expected times of a pure job, near the data and at its client.  Seconds; 0: not known.
 
     cost: what the client said.  near, wait, home: what the target compared last.
     """

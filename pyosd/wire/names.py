@@ -33,7 +33,7 @@ _MADE, _REMOVED, _DATA = 0x01, 0x02, 0x04
 
 
 class NameVerb(IntEnum):
-    """What the commands do."""
+    """The operations of the commands."""
 
     LOOKUP = 0x01
     LIST = 0x02
@@ -128,7 +128,7 @@ def decode_params(data: bytes | memoryview) -> NameParams:
 
 @dataclass(frozen=True)
 class NameEntry:
-    """What a path names.
+    """The object at a path.
 
     is_directory: of a partition, too.  names: how many names it has.  made, removed: what the command
     did with it.

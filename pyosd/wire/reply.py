@@ -115,7 +115,7 @@ def decode_reply(request: Request, layout: Layout, response: Response) -> Reply:
 
 @dataclass(slots=True)
 class ExecReply:
-    """What EXEC answered.
+    """The answer of EXEC.
 
     job: the surrogate, None when the command was refused before there was one.
     result: bytes of the inline result area (synchronous only; as long as the allocation, zero
@@ -149,7 +149,7 @@ def decode_exec(reply: Reply) -> ExecReply:
 
 @dataclass(slots=True)
 class CallReply:
-    """What EXECUTE FUNCTION answered.
+    """The answer of EXECUTE FUNCTION.
 
     job: the surrogate of a call with a record, else None.
     result: as much of the result as the allocation length permitted; length: of all of it.

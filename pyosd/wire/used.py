@@ -37,7 +37,7 @@ _VERSION = 12
 
 
 class UsedKind(IntFlag):
-    """What a job did with an object."""
+    """The uses of an object by a job."""
 
     DATA = 0x0001
     ATTRIBUTES = 0x0002

@@ -125,7 +125,7 @@ class Sessions:
         self.wrong.setdefault(who, []).append(now)
 
     def login(self, token: str, now: float, who: str = "") -> tuple[str, Session] | None:
-        """The cookie's value and the session; None: the token is nobody's.
+        """The cookie's value and the session; None: no user has this token.
 
         Args: who: a user of this host, or an address; wrong tokens are counted for each.
 
@@ -170,7 +170,7 @@ class Sessions:
         return session
 
     def end(self, cookie: str | None) -> None:
-        """Log out; a cookie that is nobody's is fine."""
+        """Log out.  A cookie that belongs to no session is ignored."""
         self.sessions.pop(digest(cookie or ""), None)
 
 

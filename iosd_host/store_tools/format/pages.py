@@ -51,7 +51,7 @@ def owners(page: int, number: int) -> Owner:
 
 
 def owner_of(place: Place, kind: RecordType | None) -> Owner:
-    """What something is.  kind: of its object record, if it has one."""
+    """The type of something.  kind: of its object record, if it has one."""
     if place.object_id == 0:
         return Owner.PARTITION if place.partition_id else Owner.ROOT
     is_collection = kind is RecordType.COLLECTION or place.object_id == ALL_OBJECTS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all repairs share.
+"""The base of all repairs.
 
 A repair checks again before it acts, because an earlier repair may have solved its problem. It returns a
 description of its action, or None if there was nothing to do.
@@ -38,8 +38,8 @@ class Mending:
             transaction.remove(table, key)
 
     def void_versions(self) -> None:
-        """What is mended may change data, or what a record says of them: without this record, the
-        target gives every object another version.
+        """Repairs can change data, or records about them.  Without this record, the target gives
+        every object another version.
         """
         if self.store.db.get(Table.META, MetaKind.VERSIONS.key) is not None:
             self.remove(Table.META, MetaKind.VERSIONS.key)

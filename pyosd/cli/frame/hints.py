@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a person can do about a refusal by the target, in a line below it."""
+"""Remedies for refusals by the target, in a line below the error."""
 
 from __future__ import annotations
 

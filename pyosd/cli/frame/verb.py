@@ -230,7 +230,7 @@ class Settings:
         return join(f"{self.profile.partition:#x}", inside)
 
     def resolve(self, value: Any) -> Any:
-        """What the function of a verb gets for a parameter: the ids in place of paths."""
+        """The value of a parameter that the function of a verb gets: ids in place of paths."""
         if not has_path(value):
             return value
         if isinstance(value, tuple):

@@ -124,7 +124,7 @@ def ls(settings: Settings) -> None:
 
 
 def share_lines(record: JsonRow) -> Iterator[str]:
-    """What its jobs may take of the host, where that is bounded, and what this has done to jobs."""
+    """The share of the host that its jobs can use, if it is limited, and the effects on jobs."""
     share, pushed = record["share"], record["pushed_back"]
     if share["cpu"] != WHOLE:
         yield f"all jobs together use at most {share['cpu']} % of the processors"

@@ -135,7 +135,7 @@ class ExecOptions:
 
     @property
     def place(self) -> str:
-        """Where the script runs: near, local, or auto, which waits for its end."""
+        """The place where the script runs: near, local, or auto, which waits for its end."""
         if self.local:
             return "local"
         return self.where or ("auto" if self.pure and self.waits else "near")

@@ -197,7 +197,7 @@ def waiting_for(status: JobStatus) -> str:
 
 
 def expectation(offload: Offload, status: JobStatus) -> str:
-    """What a pure job was expected to take in both places, and what it took."""
+    """The expected times of a pure job in both places, and the actual time."""
     if not offload.near:
         return "It may change no objects; its code had not run near the data before."
     took = f"; it took {format_seconds(status.run_time)}" if status.run_time else ""

@@ -54,7 +54,7 @@ def record(info: PathInfo, shown: str = "") -> JsonRow:
 
 
 def matches(settings: Settings, fs: FileSystem, paths: Iterable[str]) -> Iterator[PathInfo]:
-    """What paths and patterns of a command line name.
+    """The files that paths and patterns of a command line name.
 
     Raises: NoSuchName; Failure: nothing matches a pattern.
     """

@@ -97,7 +97,7 @@ def replay(
 
 
 def changes(job: Job) -> Iterator[str]:
-    """What to know before an ended job runs again."""
+    """Facts to know before an ended job runs again."""
     try:
         read = job.inputs()
         changed = [each for each in job.changed_inputs() if not each.by_itself]

@@ -95,11 +95,11 @@ class DirectoryOperations:
         return b"".join(pieces)
 
     def _plus(self, parent: Node, entry: ListedName | None, listing: _Listing) -> bytes:
-        """What READDIRPLUS says of an entry before its name."""
+        """The attributes of an entry of READDIRPLUS, which come before its name."""
         if entry is None or not entry.names or not self._mounted.is_recent(listing.asked):
             return _UNKNOWN
         node = self._nodes.of_object(entry.object)
-        # What the target has said is old if something here has changed since.
+        # The answer of the target is old if a program here has changed something since.
         if parent.changed > listing.since or (node and node.changed > listing.since):
             return _UNKNOWN
         if node and node.writer and not node.writer.clean:

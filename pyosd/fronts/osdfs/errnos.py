@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which errno an exception of the client becomes."""
+"""The errno for an exception of the client."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_CONTRACTS = {3: errno.EROFS, 7: errno.EROFS, 10: errno.EROFS, _OF_DIRECTORY:
 
 
 def contract_of(error: BaseException) -> int | None:
-    """Which contract of functions refuses a command; None: none does."""
+    """The contract of functions that refuses a command; None: there is none."""
     if not isinstance(error, errors.OSDError) or error.sense is None:
         return None
     code = error.sense.asc, error.sense.ascq

@@ -64,7 +64,7 @@ class Defaults:
 
 @dataclass(slots=True)
 class Facts:
-    """What the target says about an object.
+    """Facts about an object, from the target.
 
     version: of the data, or of a directory's entries; b"": the root directory of a partition has none.
     accessed_ms, modified_ms: the target's own times.  xattrs: the value of XATTRS; None: it was too long.

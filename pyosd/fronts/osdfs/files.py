@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Operations of the kernel on attributes and data of one node.
 
-Not here: names (tree.py), data on their way (writer.py).
+Not here: names (tree.py), writing data (writer.py).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class FileOperations:
             await self._mounted.set(node, values, asker=asker)
 
     async def readlink(self, request: KernelRequest) -> bytes:
-        """Where a symbolic link leads."""
+        """The target of a symbolic link."""
         node = self._nodes.get(request.node)
         obj = _attributes_of(node)
         target = await self._line.carry(lambda: get_attribute(obj, *file_page.LINK_TARGET))

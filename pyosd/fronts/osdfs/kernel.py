@@ -240,7 +240,7 @@ def init_out(features: int) -> bytes:
 
 
 class Space(NamedTuple):
-    """What statfs(2) says, in blocks of PAGE bytes."""
+    """The reply to statfs(2), in blocks of PAGE bytes."""
 
     blocks: int
     free: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all operations of a mounted file system share: its session, its nodes, and how a file is opened."""
+"""The common part of all operations of a mounted file system: session, nodes, opening files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Mounted:
         return kernel.entry_out(node.id, number, stat, name_s, self._left(node))
 
     def no_names(self, asked: float) -> AllNames | None:
-        """What a directory can have that was made a moment ago (monotonic)."""
+        """The names that a directory can have that was made a moment ago (monotonic)."""
         return AllNames(set(), asked + self.cached.names) if self.keeps_names else None
 
     def keep(self, node: Node, seconds: float | None = None) -> None:
@@ -291,7 +291,7 @@ class Mounted:
             await self.set(node, values, asker=asker)
 
     def head(self, node: Node, start: int, size: int) -> memoryview | None:
-        """What open() has read already; once, because later reads are to see later data."""
+        """The data that open() has read.  They are returned once: later reads must see later data."""
         if node.head is None or start:
             return None
         (read, found), node.head = node.head, None
@@ -351,7 +351,7 @@ class Mounted:
         node.cached = b""
 
     def writer(self, node: Node) -> Writer:
-        """What takes the data of an open file."""
+        """The writer of an open file."""
         if node.writer is None:
             # Each WRITE through functions can change all of the object: side by side they would wait.
             depth = 1 if node.shown or node.facts.length_unknown else QUEUE_DEPTH
@@ -400,7 +400,7 @@ def _without_data(
 
 
 def _open_flags(node: Node, flags: int) -> int:
-    """What the reply to OPEN says; the kernel caches data of the present version from now on."""
+    """The flags of the reply to OPEN.  From now on the kernel caches data of the present version."""
     appends = flags & os.O_APPEND and flags & os.O_ACCMODE != os.O_RDONLY
     direct = appends or isinstance(node.shown, JobFile)  # which grow while they are read
     made = node.shown or node.facts.length_unknown  # by functions, which may have changed

@@ -45,7 +45,7 @@ _log = logging.getLogger("osdfs")
 
 
 class _Mounted(Protocol):
-    """What new files need of a mount (mounted.py)."""
+    """The part of a mount that new files need (mounted.py)."""
 
     line: PatientSession
     nodes: NodeTable

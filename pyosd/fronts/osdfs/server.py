@@ -50,7 +50,7 @@ _log = logging.getLogger("osdfs")
 
 
 class KernelRequests(Protocol):
-    """Where requests come from, as pyosd._core.KernelDevice."""
+    """The source of requests, such as pyosd._core.KernelDevice."""
 
     @property
     def others_ready(self) -> bool:

@@ -61,7 +61,7 @@ class Shown:
     # ---- find -----------------------------------------------------------------------------------
 
     async def at_top(self, parent: Node, name: bytes) -> Node | None:
-        """What a name shows that a directory has not; None: nothing."""
+        """The job or view that a name shows, although no directory has it; None: nothing."""
         if parent.shown or parent.object.object_id or name not in (_JOBS, _VIEWS):
             return None
         shown: JobFile | ViewFile

@@ -197,7 +197,7 @@ class NameOperations:
         return node
 
     def _give_owner(self, request: KernelRequest, parent: Node, name: bytes, stat: Stat) -> None:
-        """Whom something new in a directory belongs to.  Raises: WithErrno: the name is too long."""
+        """The owner of something new in a directory.  Raises: WithErrno: the name is too long."""
         _check(name)
         stat.uid, stat.gid = request.uid, request.gid
         above = parent.facts.stat
@@ -278,7 +278,7 @@ class NameOperations:
     async def _link_params(
         self, parent: Node, name: bytes, node: Node
     ) -> tuple[ObjectRef, NameParams]:
-        """What LINK addresses, and its parameters: by the id of the object where that is allowed."""
+        """The address and parameters of LINK.  It names the object by its id if that is permitted."""
         base, above = await self._verified(parent)
         if base.partition_id != node.object.partition_id:
             raise WithErrno(errno.EXDEV)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Data of one file on their way to the target.
+"""Writes the data of one file to the target.
 
 Short writes that continue each other are joined to WRITEs of 1 MiB, of which several are under way.  A
 WRITE waits for those under way that it overlaps, so the target has what was written last.  The first

@@ -162,7 +162,7 @@ def by_numpy(data: bytes, args: dict[str, Any]) -> Part:
 
 
 def valid_by_numpy(part: Any, missing: dict[str, Any] | None) -> Any:
-    """Which elements are not missing."""
+    """The elements that are not missing."""
     if missing is None:
         return True
     if "values" in missing:

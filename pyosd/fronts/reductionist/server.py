@@ -155,7 +155,7 @@ def answer(request: ArrayRequest, found: bytes) -> bytes:
 
 
 def refusal_of(error: Exception) -> ArrayRefusal:
-    """What a client is told of an error."""
+    """The answer to a client about an error."""
     if isinstance(error, ArrayRefusal):
         return error
     if isinstance(error, NotFound):
@@ -309,7 +309,7 @@ class ReductionServer:
         return web.Response(body=answer(wanted, found), content_type="application/cbor")
 
     async def _computed(self, wanted: ArrayRequest, place: PathInfo) -> Any:
-        """What the function returns; it is stored again if somebody has removed it."""
+        """The result of the function, which is stored again if somebody has removed it."""
         try:
             return await self._call(wanted, place)
         except NotFound:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The bytes of one large file, by WRITEs or READs of 1 MiB side by side.
 
-Where there are CPUs enough, a thread reads or writes the local file meanwhile, and makes checksums: on the
+If there are enough CPUs, a thread reads or writes the local file meanwhile, and computes checksums.  On the
 thread that serves the socket this would take as long as the commands.
 """
 
@@ -41,7 +41,7 @@ _CPUS = 3
 
 
 class _AtOnce(Executor):
-    """Calls functions when they are submitted."""
+    """Calls each function when it is submitted, in the same thread."""
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
         """Call it."""
@@ -54,7 +54,7 @@ class _AtOnce(Executor):
 
 
 def _local_side() -> Executor:
-    """What calls the functions on the local file, one after the other."""
+    """The executor that calls the functions on the local file, one after the other."""
     spare = len(os.sched_getaffinity(0)) >= _CPUS
     return ThreadPoolExecutor(1, "osd-local") if spare else _AtOnce()
 
@@ -75,7 +75,7 @@ def _compared(reply: Reply, crc: int) -> IntegrityError | None:
 
 
 def _result(future: Future[R]) -> Dialogue[R]:
-    """What the thread has made; most often it is there."""
+    """The result of the thread, which is most often ready."""
     return future.result() if future.done() else (yield from blocking_call(future.result))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Large files there and back, each as one dialogue, which continues an earlier one that was cut off.
 
-Into the target: the object has a mark that only the record knows.  What it holds is read and compared with
-the source; it continues at the first difference.  From the target: the object must still have the version
+Into the target: the object has a mark that only the record knows.  Its data are compared with the source.
+The transfer continues at the first difference.  From the target: the object must still have the version
 that the record names, and the pieces that are stored here the checksums that they had.
 """
 

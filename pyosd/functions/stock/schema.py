@@ -32,7 +32,7 @@ def number_of(text: str) -> int | float | None:
 
 
 class ColumnFacts:
-    """What the fields of a column have in common."""
+    """The type and range of the fields of a column."""
 
     def __init__(self, name: str) -> None:
         self.name = name[:TEXT_MOST]

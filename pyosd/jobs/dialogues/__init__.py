@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Job, JobArray, AsyncJob and AsyncJobArray do, written once as dialogues."""
+"""The methods of Job, JobArray, AsyncJob and AsyncJobArray, written once as dialogues."""

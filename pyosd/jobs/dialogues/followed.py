@@ -43,7 +43,7 @@ class Followed:
     """A job: its id, and what is known of it here."""
 
     commands: Any
-    """What carries its dialogues: Commands, or AsyncCommands."""
+    """The carrier of its dialogues: Commands, or AsyncCommands."""
 
     def __init__(self, commands: Any, job: ObjectRef, name: str = "") -> None:
         if not isinstance(job, ObjectRef):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the result of a job depends on."""
+"""The inputs on which the result of a job depends."""
