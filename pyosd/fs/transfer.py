@@ -43,7 +43,7 @@ from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb, deco
 from pyosd.wire.reply import Reply
 
 __all__ = [
-    "DEPTH",
+    "SMALL_FILES",
     "FileMoved",
     "Incoming",
     "Outgoing",
@@ -53,7 +53,7 @@ __all__ = [
     "put_files",
 ]
 
-DEPTH = 32
+SMALL_FILES = 32
 """Small files under way at a time, by default."""
 
 
@@ -133,7 +133,7 @@ def put_files(
     wanted: Iterable[Outgoing],
     *,
     replace: bool = True,
-    depth: int = DEPTH,
+    parallel: int = SMALL_FILES,
     checked: bool = False,
     records: TransferRecords | None = None,
     progress: ByteCounter | None = None,
@@ -143,14 +143,14 @@ def put_files(
     Args:
         base: the partition.
         replace: replace a file that has the path; if False, the outcome is then NameExists.
-        depth: small files to store at a time.
+        parallel: small files to store at a time.
         checked: compare checksums also of small files whose data and name need two commands.
         records: of large files whose transfer was cut off, to continue them; None: start again.
         progress: is called with the number of bytes moved since its last call.
 
     Yields: the outcome of each file, in any order.
     """
-    return _Putting(base, replace, checked, records, progress or _nothing).all(wanted, depth)
+    return _Putting(base, replace, checked, records, progress or _nothing).all(wanted, parallel)
 
 
 class _Putting:
@@ -168,12 +168,12 @@ class _Putting:
         self._replace, self._records, self._tell = replace, records, tell
         self._under_way = deque[_Storing]()
 
-    def all(self, wanted: Iterable[Outgoing], depth: int) -> Stream[FileMoved]:
+    def all(self, wanted: Iterable[Outgoing], parallel: int) -> Stream[FileMoved]:
         """As put_files()."""
         remaining = iter(wanted)
         try:
             while True:
-                while len(self._under_way) < depth and (item := next(remaining, None)):
+                while len(self._under_way) < parallel and (item := next(remaining, None)):
                     if outcome := (yield from _outcome(item, self._begin(item))):
                         yield StreamItem(outcome)
                 if not self._under_way:
@@ -291,7 +291,7 @@ def _small(source: Path) -> bytes | None:
 def get_files(
     wanted: Iterable[Incoming],
     *,
-    depth: int = DEPTH,
+    parallel: int = SMALL_FILES,
     checked: bool = False,
     records: TransferRecords | None = None,
     progress: ByteCounter | None = None,
@@ -299,7 +299,7 @@ def get_files(
     """Store files of a target as local files, with their modified times; folders must exist.
 
     Args:
-        depth: small files to read at a time.
+        parallel: small files to read at a time.
         checked: compare checksums with the target's also for small files.
         records: of large files whose transfer was cut off, to continue them; None: start again.
         progress: is called with the number of bytes moved since its last call.
@@ -311,7 +311,7 @@ def get_files(
     under_way = deque[tuple[Incoming, Any]]()
     remaining = iter(wanted)
     while True:
-        while len(under_way) < depth and (item := next(remaining, None)):
+        while len(under_way) < parallel and (item := next(remaining, None)):
             if item.info.content is not None or item.info.length > CHUNK:
                 yield StreamItem((yield from _outcome(item, _get_now(item, tell, records))))
                 continue

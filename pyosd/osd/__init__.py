@@ -55,43 +55,43 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     args: Any
-    """The arguments of the submitter: `Target.exec(args=)` unchanged, `osd exec SCRIPT -- WORDS` as
-    a list.
+    """The arguments of the submitter: those of `Target.exec(args=)` unchanged, those of
+    `osd exec SCRIPT -- WORDS` as a list.
 
-    None where nothing was given.
+    None: there are none.
 
     >>> osd.args
     ['one', 'two']
     """
     zone: OSDObject
-    """The object that the script's rights end at, as an object of its kind.
+    """The object that limits the rights of the script: a root, partition, collection or userobject.
 
     >>> osd.zone
     osd.root()
     """
     job: userobject
-    """The user object that stands for the job; what the script prints is its data.
+    """The user object that represents the job.  Its data are the output of the script.
 
-    At a client there is none: its ids are 0.
+    At a client there is none, and the ids are 0.
 
     >>> isinstance(osd.job, osd.userobject)
     True
     """
     array: userobject | None
-    """Of a member of an array of jobs, the user object that stands for all of them; else None.
+    """In a member of an array of jobs: the user object that represents the array; else None.
 
     >>> osd.array is None
     True
     """
     over: list[userobject]
-    """The objects of this member, of an array that runs over objects (`Target.exec(over=)`,
-    `osd exec --over`); else an empty list.
+    """In a member of an array over objects (`Target.exec(over=)`, `osd exec --over`): its objects; else
+    an empty list.
 
     >>> osd.over
     []
     """
     array_index: int | None
-    """Of a member of an array of jobs, its index there; else None.
+    """In a member of an array of jobs: its index; else None.
 
     >>> osd.array_index is None
     True

@@ -79,8 +79,8 @@ def batches(entries: list[bytes]) -> Iterator[bytes]:
 class OSDObject:
     """Common part of all kinds of objects: ids, existence, attributes.
 
-    partition_id and object_id are numbers of 64 bits; where there is no such thing they are 0.
-    Objects of the same kind and ids are equal, and may be members of sets and keys of dictionaries.
+    partition_id and object_id are numbers of 64 bits; 0: the kind of object has no such id.
+    Objects of the same kind and ids are equal.  They can be members of sets and keys of dictionaries.
 
     >>> u == osd.userobject(u.partition_id, u.object_id)
     True
@@ -98,7 +98,7 @@ class OSDObject:
         return current().call(op, self.partition_id, self.object_id, a, b, body)
 
     def exists(self) -> bool:
-        """Whether there is such an object, and of this kind.
+        """Whether the object exists and is of this kind.
 
         >>> u.exists()
         True
@@ -108,7 +108,7 @@ class OSDObject:
         return self._call(Call.TYPE)[0] == self.object_type
 
     def get(self: Self) -> Self:
-        """Make sure the object exists, and return it; put() is its counterpart.
+        """Check that the object exists, and return it; put() is its counterpart.
 
         This locks nothing. Others can still remove the object, and later calls then raise NotFound.
 
@@ -123,16 +123,16 @@ class OSDObject:
         return self
 
     def put(self) -> None:
-        """Say that a script is done with what get() gave.  It has no effect.
+        """End the use of an object from get().  This has no effect.
 
         >>> u.get().put()
         """
 
     def getattr(self, names: Iterable[tuple[int, int]]) -> list[Attribute]:
-        """Values of attributes, as (page, number, Value), in the order they were asked for.
+        """Read attributes, as (page, number, Value), in the order of names.
 
-        Args: names: (page, number) of each, numbers of 32 bits; any many, 64 to a call.
-        Returns: an empty Value for what is not defined.
+        Args: names: (page, number) of each, numbers of 32 bits.  One call to the target reads 64.
+        Returns: an empty Value for an attribute that is not defined.
 
         >>> u.setattr([(10, 3, "red"), (11, 3, 0xdeadbeef)])
         >>> u.getattr([(10, 3), (10, 4), (11, 3)])
@@ -163,18 +163,18 @@ class OSDObject:
     def setattr(self, attributes: Iterable[tuple[int, int, Settable]]) -> None:
         """Set attributes, given as (page, number, value).
 
-        Up to 64 of them, and 1 MiB, are set all or none, in one step.  More go in several steps.
+        Up to 64 attributes of at most 1 MiB are set in one step, all or none.  More need several steps.
 
         Args: attributes: a value of str is stored as UTF-8, int as 8 bytes big-endian, bytes-like as
         it is, at most 65,534 bytes.  An empty one makes the attribute undefined.  The pages for
-        whatever scripts like begin at 10000h for user objects, 3001_0000h for partitions and
-        6001_0000h for collections; `docs/attributes.md` lists them all.
+            applications begin at 10000h for user objects, 3001_0000h for partitions and
+            6001_0000h for collections; `docs/attributes.md` lists all pages.
 
         >>> u.setattr([(0x10000, 1, "title"), (0x10000, 2, 7), (0x10000, 3, b"")])
         >>> [number for _, number, _ in u.attributes(0x10000)]
         [1, 2]
 
-        Raises: NotFound, NoSpace; PermissionDenied: also for pages that no script may set; Invalid:
+        Raises: NotFound, NoSpace; PermissionDenied, also for pages that no script can set; Invalid:
         the page is read-only or of another kind of object, the value is too long or no number of
         64 bits.
         """
@@ -184,14 +184,13 @@ class OSDObject:
     def attributes(self, page: int = PAGE_ALL) -> Iterator[Attribute]:
         """Defined attributes, as (page, number, Value), ascending.
 
-        Args: page: only this one; all of them unless told otherwise, those that the target keeps
-        included.
+        Args: page: only attributes of this page.  By default all, also those that the target computes.
 
         >>> u.setattr([(12, 2, "b"), (12, 1, "a")])
         >>> list(u.attributes(12))
         [(12, 1, b'a'), (12, 2, b'b')]
 
-        Raises: NotFound, PermissionDenied, both when the first one is taken.
+        Raises: NotFound, PermissionDenied, when the iteration begins.
         """
         skip, more = 0, 1
         while more:

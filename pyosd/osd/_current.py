@@ -20,14 +20,14 @@ _transport: Transport | None = None
 def use(
     transport: Transport | Commands, args: object = None, zone: str | ObjectRef = "root"
 ) -> None:
-    """Carry all calls of this package over a session of the caller's from now on.
+    """Send all calls of this package over a session of the caller from now on.
 
-    For notebooks, tests and other programs at a client that are no scripts; without it the first use
-    connects to the target that IOSD_TARGET names.  In a sandbox there is no reason to.
+    This is for notebooks, tests and other programs at a client.  Without it the first call connects to
+    the target that IOSD_TARGET names.  Sandboxes do not need it.
 
-    Args: transport: what pyosd.connect() gave, which stays the caller's to close; or what has the
+    Args: transport: the result of pyosd.connect(), which the caller closes; or an object with the
         methods of Transport.
-        args: what osd.args is to be.  zone: what osd.zone is to be, and rights to end at: "root", PID
+        args: the value of osd.args.  zone: the value of osd.zone, which limits the rights: "root", PID
         or PID/OID.  Both only with a session.
 
     >>> import pyosd

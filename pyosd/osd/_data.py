@@ -116,21 +116,20 @@ class Whole(io.RawIOBase):
 
 
 class Data(io.BufferedIOBase):
-    """A file object over a user object's bytes: what userobject.data gives.
+    """A file object over a user object's bytes: the value of userobject.data.
 
-    A binary file, open for reading and writing, for csv (through io.TextIOWrapper), json, gzip,
-    zipfile, numpy, pandas and whatever else takes one.  Reads are buffered, 256 KiB ahead; writes
-    are not, and drop what was read ahead.  Closing it, or forgetting to, has no effect on the object.
+    It is a binary file, open for reading and writing, and works with csv (through io.TextIOWrapper),
+    json, gzip, zipfile, numpy and pandas.  Reads are buffered, 256 KiB ahead.  Writes are not, and
+    drop the buffer.  The object is the same whether the file is closed or not.
 
     The bytes of one read(), readinto() or block, up to 1 MiB, were in the object at one moment,
-    also while others write.  Lines are put together from blocks of 256 KiB, each of one moment.
+    also while others write.  Lines are read from blocks of 256 KiB, each of one moment.
 
-    Data that pass through functions are those that a READ returns.  A write passes the inverse
-    functions; append() and truncate() to another length than 0 are refused then (Invalid).
+    If the data pass through functions, reads return the results of these functions, and writes pass
+    the inverse functions.  append(), and truncate() to another length than 0, raise Invalid then.
 
-    Every method raises NotFound where the object is not there (any more), PermissionDenied outside
-    the zone, OSDError if a function that the data pass through fails, and ValueError once the file
-    is closed.
+    Every method raises NotFound if the object does not exist, PermissionDenied outside the zone,
+    OSDError if a function fails that the data pass through, and ValueError if the file is closed.
 
     >>> import csv, io
     >>> with io.TextIOWrapper(u.data, encoding="utf-8", newline="") as text:
@@ -163,8 +162,8 @@ class Data(io.BufferedIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Set the position, and return it.
 
-        Args: offset: bytes.  whence: 0 from the begin, 1 from the position, 2 from the end.  Behind
-        the end is allowed: what is written there leaves zeros before it.
+        Args: offset: bytes.  whence: 0 from the begin, 1 from the position, 2 from the end.  The
+            position can be beyond the end: a write there fills the gap with zeros.
 
         >>> f = u.data
         >>> f.seek(-6, 2), f.read()
@@ -234,7 +233,7 @@ class Data(io.BufferedIOBase):
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read at most size bytes, fewer only at the end; all there are unless told otherwise.
+        """Read size bytes, fewer only at the end; by default all.
 
         >>> f = u.data
         >>> f.read(3), f.read(), f.read()
@@ -258,7 +257,7 @@ class Data(io.BufferedIOBase):
         return found
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Read at most size bytes, as many as come at once.
+        """Read at most size bytes, by at most one call to the target.
 
         >>> u.data.read1()
         b'one\\ntwo\\nthree\\n'
@@ -266,7 +265,7 @@ class Data(io.BufferedIOBase):
         return self._buffered().read1(size)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read into a buffer, as much as there is room for; returns how many bytes it were.
+        """Read into a buffer until it is full, or the object ends; return the number of bytes.
 
         Args: buffer: writable and contiguous: a bytearray, memoryview, array or numpy array.
 
@@ -281,7 +280,7 @@ class Data(io.BufferedIOBase):
             return self._buffered().readinto1(octets)
 
     def readinto1(self, buffer: WriteableBuffer, /) -> int:
-        """Read into a buffer as many bytes as come at once; returns how many it were.
+        """Read into a buffer, by at most one call to the target; return the number of bytes.
 
         >>> u.data.readinto1(bytearray(3))
         3
@@ -289,7 +288,7 @@ class Data(io.BufferedIOBase):
         return self._buffered().readinto1(buffer)
 
     def peek(self, size: int = 0, /) -> bytes:
-        """Bytes from here on, at least one unless at the end; the position stays.
+        """Bytes from the position on, at least one unless it is the end.  The position stays.
 
         >>> u.data.peek()[:3]
         b'one'
@@ -305,7 +304,7 @@ class Data(io.BufferedIOBase):
         return self._buffered().readline(-1 if size is None else size)
 
     def readlines(self, hint: int | None = -1, /) -> list[bytes]:
-        """Read lines to the end; or until there are hint bytes of them.
+        """Read lines to the end, or until they have hint bytes.
 
         >>> u.data.readlines()
         [b'one\\n', b'two\\n', b'three\\n']
@@ -321,11 +320,11 @@ class Data(io.BufferedIOBase):
         return next(self._buffered())
 
     def blocks(self, size: int = CALL_IO_MAX) -> Iterator[memoryview]:
-        """Read on in blocks, each a memoryview of memory of its own.
+        """Read the rest in blocks, each a memoryview of its own memory.
 
-        The position moves along, so f.seek() in between skips.
+        Each block moves the position, so f.seek() between them skips data.
 
-        Args: size: bytes of each but the last; up to 1 MiB, the default, each is of one moment.
+        Args: size: bytes of each block but the last.  Up to 1 MiB, the default, a block is of one moment.
 
         >>> sum(len(block) for block in u.data.blocks())
         14
@@ -350,9 +349,9 @@ class Data(io.BufferedIOBase):
         """All bytes as one read-only buffer, for memoryview(), re, struct or numpy.frombuffer().
 
         It has a length, an index and slices, which copy; memoryview() does not.
-        In a sandbox it is a live view, where the object's files can be mapped: nothing is copied, and
-        what others write shows.  Elsewhere it is a copy.  Its method changed() tells whether somebody
-        has written since it was made; if so, what was computed may mix old and new bytes: map again.
+        In a sandbox it is a live view if the object's files can be mapped: nothing is copied, and writes
+        of others are visible.  Elsewhere it is a copy.  Its method changed() says whether somebody has
+        written since it was made.  Then a result may mix old and new bytes, so map again.
 
         >>> view = u.data.map()
         >>> len(view), view[4:7], view.changed()
@@ -379,16 +378,16 @@ class Data(io.BufferedIOBase):
         return True
 
     def write(self, data: ReadableBuffer | str, /) -> int:
-        """Write bytes, or text as UTF-8, here; returns the number of bytes written, which are all.
+        """Write bytes, or text as UTF-8, at the position; return their number.
 
-        Atomic up to 1 MiB: a reader sees all of it or nothing.  When it has returned, the bytes are
-        in the object, and survive the end of any process (userobject.flush(): a power cut).
+        Up to 1 MiB this is atomic: a reader sees all bytes or none.  After the return the bytes survive
+        the end of any process; after userobject.flush() they survive a power cut.
 
         >>> f = u.data
         >>> f.write("ONE"), f.tell(), u.data.readline()
         (3, 3, b'ONE\\n')
 
-        Raises: NoSpace; Invalid: beyond the last byte there can be; TypeError.
+        Raises: NoSpace; Invalid: an object cannot be that long; TypeError.
         """
         raw = self._unbuffered()
         with octets_of(data) as view:
@@ -403,9 +402,9 @@ class Data(io.BufferedIOBase):
             return len(view)
 
     def append(self, data: ReadableBuffer | str) -> int:
-        """Write at the end, wherever it is by then; returns the offset.  The position stays.
+        """Write at the present end of the object; return the offset.  The position stays.
 
-        Atomic up to 1 MiB: what many append at a time comes whole, one after the other.
+        Up to 1 MiB this is atomic: data of several writers follow one another, each complete.
 
         >>> u.data.append("four\\n")
         14
@@ -425,9 +424,9 @@ class Data(io.BufferedIOBase):
         return places[0]
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Make the object so long, cutting it or adding zeros; returns size.  The position stays.
+        """Cut the object to this length, or extend it with zeros; return size.  The position stays.
 
-        Args: size: bytes; the position unless told otherwise.
+        Args: size: bytes; None: the position.
 
         >>> u.data.truncate(4), u.data.read()
         (4, b'one\\n')
@@ -442,7 +441,7 @@ class Data(io.BufferedIOBase):
         return length
 
     def close(self) -> None:
-        """Close the file; the object is not touched.  Nothing more can be done with it.
+        """Close the file.  This has no effect on the object.
 
         >>> f = u.data
         >>> f.close()
@@ -453,7 +452,7 @@ class Data(io.BufferedIOBase):
         super().close()
 
     def flush(self) -> None:
-        """Nothing is held back; userobject.flush() makes it survive a power cut.
+        """Do nothing: writes are not buffered.  userobject.flush() makes them survive a power cut.
 
         >>> u.data.flush()
         """
@@ -461,7 +460,7 @@ class Data(io.BufferedIOBase):
             raise ValueError(CLOSED)
 
     def detach(self) -> Any:
-        """There is nothing below that could be used.
+        """There is no raw file to detach.
 
         >>> u.data.detach()
         Traceback (most recent call last):

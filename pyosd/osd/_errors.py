@@ -23,7 +23,7 @@ __all__ = [
 
 
 class OSDError(Exception):
-    """The target refused or failed a call; the text says why.  The others are kinds of it.
+    """The target refused a call, or failed; the text says why.  The other errors are children of it.
 
     >>> try:
     ...     osd.userobject(p.partition_id, 0x7fff0000).length()
@@ -34,7 +34,7 @@ class OSDError(Exception):
 
 
 class NotFound(OSDError, LookupError):
-    """The object does not exist, or no longer does; a LookupError too.
+    """The object does not exist.  Also a LookupError.
 
     >>> osd.userobject(p.partition_id, 0x7fff0000).data.read()
     Traceback (most recent call last):
@@ -52,7 +52,7 @@ class Exists(OSDError):
 
 
 class PermissionDenied(OSDError, PermissionError):
-    """Outside the job's zone, or a right is missing; a PermissionError too.
+    """The object is outside the job's zone, or a permission is missing.  Also a PermissionError.
 
     >>> u.setattr([(5, 1, b"no script may set security attributes")])
     Traceback (most recent call last):
@@ -71,7 +71,7 @@ class NoSpace(OSDError):
 
 
 class Invalid(OSDError, ValueError):
-    """A bad argument, also an attribute that is read-only or does not fit the object; a ValueError too.
+    """An argument is wrong, or an attribute is read-only or does not fit the object.  Also a ValueError.
 
     >>> u.data.truncate(-1)
     Traceback (most recent call last):
@@ -93,13 +93,13 @@ class NotEmpty(OSDError):
 
 
 class Conflict(OSDError):
-    """A job that has not ended stands in the way of a change to its object or partition."""
+    """A job that has not ended prevents a change of its object or partition."""
 
 
 class Ended(BaseException):
-    """The job was told to end; what cleans up now has the job's grace, then the sandbox is killed.
+    """The job has to end.  The script can clean up for the job's grace; then the sandbox is killed.
 
-    No Exception: it passes through `except Exception` and lets `finally` clean up.  It is raised
+    It is no Exception: it passes `except Exception`, and `finally` can clean up.  It is raised
     between two instructions of the script's main thread, after `osd job kill` or at a limit of time.
 
     >>> issubclass(osd.Ended, Exception)

@@ -52,11 +52,11 @@ STAGE_BYTES = 24  # of the frame in front of the data (docs/views.md)
 class StageInput:
     """Data that pass through this function.
 
-    view: the bytes, in place; to be used until the function returns.
-    offset: the place of the first of them in the object, or in the output of the function before.
-    whole: the length of all input of the function, which may get a part of it; 0: not known yet.
+    view: the bytes, in place; valid until the function returns.
+    offset: of the first byte, in the object or in the output of the previous function.
+    whole: the length of the complete input, of which the function may get a part; 0: not known yet.
     parameters: text of the user who attached the function.
-    header: the first line of the input, for a function of tables that gets a later part; else empty.
+    header: the first line of the input, if a function for tables gets a later part; else empty.
     """
 
     view: memoryview
@@ -93,7 +93,7 @@ def stage(args: bytes | memoryview) -> StageInput:
     >>> osd.stage(frame).data, osd.stage(frame).options
     (b'hello', {'k': 'v'})
 
-    Raises: Invalid: the arguments are not such data.
+    Raises: Invalid: the arguments have another form.
     """
     view = memoryview(args if isinstance(args, bytes | memoryview) else b"")
     good = bytes(view[0:2]) == b"\0\1" and len(view) >= STAGE_BYTES
@@ -112,17 +112,17 @@ def stage(args: bytes | memoryview) -> StageInput:
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """A change of a user object that a function is asked about, or has followed.
+    """A change of a user object that a function checks or follows.
 
     events: of "create", "write", "remove", "set"; for a function that follows changes: "after".
     command: "WRITE", "APPEND" and so on; "": none.
     partition_id, object_id: of the object; object_id 0: the target chooses it.
     offset, length: of the bytes that change, from the first to the last.
-    old_length: bytes of the object before the change; after it, for a function that follows.
-    created, now: times in seconds since 1970; created is 0 of an object that is being made.
+    old_length: bytes of the object before the change; for a function that follows, after it.
+    created, now: times in seconds since 1970; created is 0 if the change creates the object.
     attributes: those that the command sets: page, number, value; an empty value makes it undefined.
     data: the new bytes; None: there are none, or more than 64 KiB, or several pieces.
-    page: of the attributes that a function derives which follows changes; 0: it checks.
+    page: of the attributes that a follower derives; 0: the function checks changes.
     parameters: text of the user who has attached the function.
     """
 
@@ -146,7 +146,7 @@ class ObjectChange:
         return options_of(self.parameters)
 
     def derive(self, values: dict[int, Settable | None]) -> bytes:
-        """What a function returns that follows changes: attributes of its page, by number from 2 on.
+        """Make the result of a function that follows changes: attributes of its page, by number from 2 on.
 
         A value is text, a number or bytes, as setattr() takes it; None makes the attribute undefined.
 
@@ -201,15 +201,15 @@ def entries_of(data: bytes) -> tuple[tuple[int, int, bytes], ...]:
 
 
 def progress(fraction: float | None, message: str = "") -> None:
-    """Say how far the job is, for who follows it; shown at most 20 times a second.
+    """Report the progress of the job.  It is shown at most 20 times a second.
 
-    Args: fraction: 0.0 to 1.0, or None for unknown; what is shown does not go back.
-        message: up to 256 bytes, the rest is cut.
+    Args: fraction: 0.0 to 1.0; None: unknown.  The shown progress does not decrease.
+        message: at most 256 bytes; the rest is cut.
 
     >>> for n, each in enumerate(objects := list(p)):
     ...     osd.progress(n / len(objects), f"object {each.object_id:#x}")
 
-    Raises: Invalid: another fraction.
+    Raises: Invalid: the fraction is not 0.0 to 1.0.
     """
     if fraction is None:
         value = PROGRESS_UNKNOWN
@@ -222,16 +222,16 @@ def progress(fraction: float | None, message: str = "") -> None:
 
 
 def result(value: object) -> None:
-    """Leave the job's result, for Job.result() and `osd job result`.  The last one counts.
+    """Set the result of the job, for Job.result() and `osd job result`.  The last one counts.
 
-    Args: value: bytes-like as it is, anything else as JSON; together at most the job's limit, 1 GiB
-        unless told otherwise.  More than that ends the job (reason 308).  Numbers and arrays of numpy may
-        be in it: Job.result() gives arrays again where numpy is installed, else nested lists.  Dates,
-        times, Decimal and UUID become text.
+    Args: value: bytes-like objects are sent unchanged, anything else as JSON.  All results together
+        have at most the job's limit, 1 GiB by default; more ends the job (reason 308).  Numbers and
+        arrays of numpy are permitted: Job.result() returns arrays if numpy is installed there, else
+        nested lists.  Dates, times, Decimal and UUID become text.
 
     >>> osd.result({"lines": sum(1 for line in u.data)})
 
-    Raises: TypeError: neither bytes nor JSON.
+    Raises: TypeError: the value is neither bytes nor JSON.
     """
     send_result(*encode_result(value))
 
@@ -261,11 +261,11 @@ def log(message: object) -> None:
 
 
 def call(name: str | int, args: object = None, *, method: str = "", partition: int = 0) -> Any:
-    """Call an active function of the target here, in this sandbox, and return what it returns.
+    """Call an active function of the target in this sandbox, and return its result.
 
     The function has the zone, the limits and the rights of this job.  Its access class restricts it
     further until it returns.  Its module is loaded once in a job.  Arguments and result are passed
-    as they are, without a copy.  osd.args and osd.job are those of the job.  Functions can call each
+    unchanged, without a copy.  osd.args and osd.job are those of the job.  Functions can call each
     other, 16 deep.
 
     Args:
@@ -276,7 +276,7 @@ def call(name: str | int, args: object = None, *, method: str = "", partition: i
             active functions.
 
     Raises: NotFound: no active function has this name.  Invalid: it has no such entry point, or it is
-        of another engine, or 16 functions wait already; also: whatever the function raises.
+        of another engine, or the calls would be more than 16 deep; any exception of the function.
     """
     transport = current()
     by_id = isinstance(name, int)

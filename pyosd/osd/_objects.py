@@ -93,7 +93,7 @@ class root(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD paper)
     __iter__ = partitions
 
     def query(self, condition: Condition | None = None) -> Iterator[userobject]:
-        """As partition.query(), of one partition after the other.
+        """As partition.query(), over one partition after the other.
 
         >>> u.setattr([(0x10000, 77, "needle")])
         >>> u in osd.root().query(osd.attr(0x10000, 77) == "needle")
@@ -110,7 +110,7 @@ class root(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD paper)
 class partition(Searchable):  # noqa: N801
     """A partition: user objects and collections.
 
-    Its object id is 0, and may be left out.
+    Its object id is 0, and can be omitted.
 
     >>> len(list(p))
     1
@@ -124,7 +124,7 @@ class partition(Searchable):  # noqa: N801
         super().__init__(partition_id, 0)
 
     def create(self) -> partition:
-        """Make it; with id 0 the target picks one, found in partition_id afterwards.
+        """Make the partition.  With id 0 the target chooses one, which is in partition_id afterwards.
 
         >>> q = osd.partition().create()
         >>> q.exists()
@@ -139,14 +139,14 @@ class partition(Searchable):  # noqa: N801
         return self
 
     def remove(self, contents: bool = False) -> None:
-        """Remove it, and with contents=True everything in it.
+        """Remove the partition.  contents=True: and everything in it.
 
         >>> p.remove()
         Traceback (most recent call last):
         osd.NotEmpty: ...
         >>> p.remove(contents=True)
 
-        Raises: NotFound; NotEmpty; Conflict: a job that has not ended stands in it;
+        Raises: NotFound; NotEmpty; Conflict: it has a job that has not ended;
         PermissionDenied: the zone is not the root.
         """
         self._call(Call.REMOVE_PARTITION, int(contents))
@@ -157,7 +157,7 @@ class partition(Searchable):  # noqa: N801
         >>> [each.length() for each in p.userobjects()]
         [14]
 
-        Raises: NotFound, PermissionDenied, when the first one is taken.
+        Raises: NotFound, PermissionDenied, when the iteration begins.
         """
         return (userobject(self.partition_id, oid) for oid in self._ids(ListKind.USER_OBJECTS))
 
@@ -168,7 +168,7 @@ class partition(Searchable):  # noqa: N801
         >>> c in p.collections()
         True
 
-        Raises: NotFound, PermissionDenied, when the first one is taken.
+        Raises: NotFound, PermissionDenied, when the iteration begins.
         """
         return (collection(self.partition_id, oid) for oid in self._ids(ListKind.COLLECTIONS))
 
@@ -177,7 +177,7 @@ class partition(Searchable):  # noqa: N801
     def index(self, page: int, keep: bool = True) -> None:
         """Create an index of an attribute page for queries, or remove it.
 
-        Answers are the same without; `docs/query.md` has the cost.
+        Results do not depend on it; `docs/query.md` explains its cost.
 
         Args: page: of application attributes of user objects, or 1.
 
@@ -190,7 +190,7 @@ class partition(Searchable):  # noqa: N801
         self.setattr([(INDEX_PAGE, page, b"\x01" if keep else b"")])
 
     def indexes(self) -> dict[int, bool]:
-        """Pages with an index, and whether it is ready; one that is building is not used yet.
+        """Pages with an index, and whether it is ready.  Queries do not use it before.
 
         >>> p.indexes()
         {}
@@ -202,7 +202,7 @@ class partition(Searchable):  # noqa: N801
         }
 
     def create_many(self, count: int) -> list[userobject]:
-        """Make empty user objects with consecutive ids, all or none, in one step.
+        """Make empty user objects with consecutive ids, all or none.
 
         Args: count: 1 to 4,096.
 
@@ -236,7 +236,7 @@ class collection(Searchable):  # noqa: N801
         super().__init__(partition_id, object_id)
 
     def create(self) -> collection:
-        """Make it, empty; with id 0 the target picks one, found in object_id afterwards.
+        """Make the object, empty.  With id 0 the target chooses one, which is in object_id afterwards.
 
         >>> list(osd.collection(p.partition_id).create())
         []
@@ -251,7 +251,7 @@ class collection(Searchable):  # noqa: N801
     def remove(self, with_members: bool = False) -> None:
         """Remove the collection; its members stay where they are.
 
-        Args: with_members: also while it has members.
+        Args: with_members: also if it has members.
 
         >>> c = osd.collection(p.partition_id).create()
         >>> c.add(u)
@@ -267,7 +267,7 @@ class collection(Searchable):  # noqa: N801
         self._call(Call.REMOVE_COLLECTION, int(with_members))
 
     def add(self, member: userobject | int) -> None:
-        """Make a user object of the same partition a member; one that is a member stays one.
+        """Make a user object of the same partition a member.  A member stays one.
 
         Args: member: the object, or its id.
 
@@ -299,7 +299,7 @@ class collection(Searchable):  # noqa: N801
         self._call(Call.COLLECTION_DROP, self._member_id(member))
 
     def members_version(self) -> bytes:
-        """The version of its membership: another one after each member that joins or leaves.
+        """The version of its membership, which changes with each member that joins or leaves.
 
         >>> c = osd.collection(p.partition_id).create()
         >>> before = c.members_version()
@@ -319,7 +319,7 @@ class collection(Searchable):  # noqa: N801
         >>> u in c.members()
         True
 
-        Raises: NotFound, PermissionDenied, when the first one is taken.
+        Raises: NotFound, PermissionDenied, when the iteration begins.
         """
         return (userobject(self.partition_id, oid) for oid in self._ids(ListKind.MEMBERS))
 
@@ -331,7 +331,7 @@ class collection(Searchable):  # noqa: N801
         >>> u in c.userobjects()
         True
 
-        Raises: NotFound, PermissionDenied, when the first one is taken.
+        Raises: NotFound, PermissionDenied, when the iteration begins.
         """
         return self.members()
 

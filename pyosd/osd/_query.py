@@ -135,7 +135,7 @@ class Condition:
     >>> list(p.query((year >= 1850) & (year < 1860) | (kind == "novel")))
     []
 
-    Raises: Invalid: one that comes to more than 64 queries.
+    Raises: Invalid: it needs more than 64 queries.
     """
 
     __slots__ = ("terms",)
@@ -176,8 +176,8 @@ class Condition:
 class attr:  # noqa: N801 -- reads as what it names
     """An attribute of user objects, to be compared with ==, <, <=, >, >= and, a number, with !=.
 
-    Values compare as unsigned bytes; a number stands for its 8 bytes, big-endian, as setattr() stores
-    it.  An object that lacks the attribute does not match.
+    Values are compared as unsigned bytes; a number as its 8 bytes, big-endian, as setattr() stores it.
+    An object without the attribute does not match.
 
     Args: page, number: of an attribute of user objects.
 
@@ -185,7 +185,7 @@ class attr:  # noqa: N801 -- reads as what it names
     >>> list(p.query(osd.attr(0x10000, 1) < 1900)) == [u]
     True
 
-    Raises: Invalid: no such attribute; what a target cannot be asked (< with text, an empty value).
+    Raises: Invalid: there is no such attribute, or no such comparison (< with text, an empty value).
     """
 
     __slots__ = ("number", "page")

@@ -128,12 +128,12 @@ class Snapshot(bytes):
 class Transport(Protocol):
     """A carrier of calls for use(), such as a sandbox's proxy or a client's session.
 
-    Raises the exceptions of this package; nothing else but what the platform raises.
+    It raises the exceptions of this package, and those of the platform.
     """
 
     @property
     def context(self) -> Context:
-        """What the job was given."""
+        """The environment of the job."""
 
     def call(
         self,
@@ -155,17 +155,18 @@ class Transport(Protocol):
         data: ReadableBuffer,
         b: int = 0,
     ) -> tuple[int, int]:
-        """WRITE, APPEND or RESULT of more than one call can carry: the first answer's a, and how many
-        bytes are in the object or the result, at least one.
+        """WRITE, APPEND or RESULT of more bytes than one call can carry.
+
+        Returns: a of the first answer, and how many bytes were written, at least one.
         """
 
     def readinto(
         self, partition_id: int, object_id: int, offset: int, buffer: WriteableBuffer
     ) -> int:
-        """Read as one atomic READ would, at least one byte where there are any; how many it were."""
+        """Read as one atomic READ, at least one byte before the end.  Returns: how many."""
 
     def block(self, partition_id: int, object_id: int, offset: int, size: int) -> memoryview | None:
-        """Bytes in memory that the caller may keep.  None: there are none, use readinto()."""
+        """Bytes in memory that the caller can keep; None: use readinto()."""
 
     def map(self, partition_id: int, object_id: int) -> Mapping | None:
-        """Map an object's bytes; None where that cannot be."""
+        """Map an object's bytes; None: that is not possible."""

@@ -50,7 +50,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
     def data(self) -> Data:
         """A new file object over the bytes, at position 0, at every access.
 
-        So `u.data.read()` reads from the beginning each time; keep the file object to go on where
+        So `u.data.read()` reads from the beginning each time.  Keep the file object to continue where
         the last call ended.
 
         >>> f = u.data
@@ -60,14 +60,14 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         return Data(self.partition_id, self.object_id)
 
     def create(self) -> userobject:
-        """Make it, empty; with id 0 the target picks one, found in object_id afterwards.
+        """Make the object, empty.  With id 0 the target chooses one, which is in object_id afterwards.
 
         >>> osd.userobject(p.partition_id).create().length()
         0
 
         Returns: itself.
-        Raises: Exists: the id is taken, or one that the target keeps for itself (below 10000h and
-        above 7FFF_FFFF_FFFF_FFFFh); NotFound: there is no such partition; NoSpace; PermissionDenied:
+        Raises: Exists: the id is taken, or reserved (below 10000h and above
+            7FFF_FFFF_FFFF_FFFFh); NotFound: there is no such partition; NoSpace; PermissionDenied:
         also where the zone is no whole partition.
         """
         self.object_id = self._call(Call.CREATE, 1)[0]
@@ -82,12 +82,12 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         >>> u.exists()
         False
 
-        Raises: NotFound, PermissionDenied; Conflict: it stands for a job that has not ended.
+        Raises: NotFound, PermissionDenied; Conflict: it represents a job that has not ended.
         """
         self._call(Call.REMOVE)
 
     def length(self) -> int:
-        """Bytes it holds, as far as the last one written.
+        """The number of bytes, up to the last one written.
 
         >>> u.length()
         14
@@ -97,7 +97,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         return self._call(Call.LENGTH)[0]
 
     def data_version(self) -> bytes:
-        """The version of its bytes: others after each change, and never those of other bytes.
+        """The version of its bytes, which changes with them and is never used again.
 
         >>> before = u.data_version()
         >>> u.clear(0, 1)
@@ -111,10 +111,10 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
     # -- attributes in one step
 
     def compare_and_swap(self, page: int, number: int, expected: Settable, new: Settable) -> bool:
-        """Set an attribute to new if it is expected, in one step that others see as a whole.
+        """Set an attribute to new if its value is expected, in one atomic step.
 
         Args: expected, new: values as for setattr(); an empty one stands for an undefined attribute.
-        Returns: whether it was as expected, so that now it is new.
+        Returns: whether the value was expected, and is new now.
 
         >>> u.compare_and_swap(10, 1, "", "mine"), u.compare_and_swap(10, 1, "", "yours")
         (True, False)
@@ -129,7 +129,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
     def fetch_and_add(self, page: int, number: int, addend: int = 1) -> int:
         """Add to an attribute that is a number of 8 bytes, in one step, modulo 2**64.
 
-        Args: addend: may be negative.  An attribute that is not defined counts as 0.
+        Args: addend: can be negative.  An undefined attribute counts as 0.
         Returns: what it was before.
 
         >>> u.fetch_and_add(10, 2), u.fetch_and_add(10, 2, 5), u.fetch_and_add(10, 2, 0)
@@ -146,7 +146,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
     ) -> Iterator[Line]:
         """Lines that match a regular expression, as (offset, line without its end).
 
-        ^ and $ are a line's begin and end.  Lines above 4 MiB come in pieces that overlap.
+        ^ and $ match the begin and end of a line.  Lines of more than 4 MiB come in overlapping pieces.
 
         Args: as find().
 
@@ -169,9 +169,9 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
 
         Memory does not grow with the object.
 
-        Args: pattern: str (meant as UTF-8), bytes, or what re.compile() made of them.
-            literal: taken as it stands, no regular expression.  ignore_case: of ASCII letters.
-            span: bytes a match may have; a longer one may be cut or missed.
+        Args: pattern: str (as UTF-8), bytes, or a compiled pattern.
+            literal: the pattern is text, not a regular expression.  ignore_case: of ASCII letters.
+            span: longest match in bytes; a longer one can be cut or missed.
 
         >>> list(u.find("e\\nt"))
         [Found(offset=2, match=b'e\\nt')]
@@ -196,9 +196,9 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
     # -- bytes
 
     def clear(self, offset: int, length: int) -> None:
-        """Make a range zeros; its space is given back.
+        """Fill a range with zeros, and free its space.
 
-        Args: offset, length: bytes; the object becomes as long as the range's end at least.
+        Args: offset, length: bytes.  The object is extended to the end of the range if it is shorter.
 
         >>> u.clear(0, 3)
         >>> u.data.read()
@@ -210,7 +210,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         self._call(Call.CLEAR, *span)
 
     def punch(self, offset: int, length: int) -> None:
-        """Take a range out; what follows moves down, and the object gets shorter.
+        """Remove a range.  The bytes behind it move to its place, and the object becomes shorter.
 
         Args: offset, length: bytes, both inside the object.
 
@@ -224,7 +224,7 @@ class userobject(OSDObject):  # noqa: N801 -- the names scripts use (the iOSD pa
         self._call(Call.PUNCH, *span)
 
     def flush(self) -> None:
-        """Return when everything written so far, by anybody, survives a power cut.
+        """Return when all writes so far, by any program, survive a power cut.
 
         Without flush(), completed calls of write() and setattr() survive the end of any process.
 

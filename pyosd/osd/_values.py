@@ -24,7 +24,7 @@ INTEGER_BYTES = 8
 
 
 class Value(bytes):
-    """The bytes of an attribute, readable in other ways; empty where the attribute is not defined.
+    """The bytes of an attribute, which can be read as a number or as text; empty: it is not defined.
 
     >>> u.setattr([(10, 1, 513), (10, 2, "blue")])
     >>> (_, _, number), (_, _, text) = u.getattr([(10, 1), (10, 2)])
@@ -36,7 +36,7 @@ class Value(bytes):
 
     @property
     def int(self) -> int:
-        """The value as a big-endian unsigned number, of any length; 0 where it is empty.
+        """The value as a big-endian unsigned number of any length; 0 if it is empty.
 
         >>> osd.Value(b"\\x02\\x01").int
         513

@@ -49,7 +49,7 @@ def test_many_files_there_and_back(
     for folder in ("d/e", "many"):
         fs.mkdir(f"{top}/{folder}", parents=True)
     wanted = [Outgoing(tmp_path / "in" / name, name.encode()) for name in files]
-    outcomes = moved(target, put_files(zone, wanted, depth=7, progress=told.append))
+    outcomes = moved(target, put_files(zone, wanted, parallel=7, progress=told.append))
     assert outcomes.keys() == files.keys()
     assert [each for each in outcomes.values() if each.error] == []
     assert sum(told) == sum(map(len, files.values()))

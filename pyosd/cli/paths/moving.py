@@ -25,7 +25,7 @@ from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.partitions import named_refusal
 from pyosd.fs.paths import SCHEME, join
 from pyosd.fs.transfer import (
-    DEPTH,
+    SMALL_FILES,
     FileMoved,
     Incoming,
     Outgoing,
@@ -58,8 +58,8 @@ PARALLEL = click.option(
     "--parallel",
     type=click.IntRange(1, 256),
     metavar="N",
-    default=DEPTH,
-    help=f"Number of small files to transfer at once.  [{DEPTH}]",
+    default=SMALL_FILES,
+    help=f"Number of small files to transfer at once.  [{SMALL_FILES}]",
 )
 
 
@@ -238,7 +238,7 @@ def upload(
             base,
             files,
             replace=replace,
-            depth=parallel,
+            parallel=parallel,
             checked=report.check,
             records=TransferRecords(target.url),
             progress=progress,
@@ -274,7 +274,7 @@ def download(
     with byte_bar(f"fetch {counted(len(files), 'file')}", total, settings.quiet) as progress:
         stream = get_files(
             files,
-            depth=parallel,
+            parallel=parallel,
             checked=report.check,
             records=TransferRecords(target.url),
             progress=progress,

@@ -322,7 +322,7 @@ class SessionTransport:
         return 0, 0, as_entries(tuple(each for each in found if each.value)[b:])
 
     def names(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
-        """LOOKUP or LIST.  What a path of the zone leads to is in the zone."""
+        """LOOKUP or LIST.  A path of the zone leads to an object in the zone."""
         try:
             params = decode_params(body)
         except ValueError as error:

@@ -31,7 +31,7 @@ ENTRY = struct.Struct(">QB5xH40x")
 class PathName(str):
     """A path that glob() has found; open() takes it without another search.
 
-    object: the user object, or for a directory the collection, that has the path.
+    object: the user object at the path; for a directory, the collection.
     """
 
     object: OSDObject
@@ -70,7 +70,7 @@ def ask(start: PathStart, verb: int, after: bytes = b"") -> tuple[int, int, byte
 
 
 def lookup(path: str) -> OSDObject:
-    """The object that has a path: a userobject, or a collection for a directory.
+    """The object at a path: a userobject, or a collection for a directory.
 
     >>> osd.lookup(f"/{p.partition_id}") == p
     True
@@ -93,11 +93,11 @@ def open(  # noqa: A001 -- scripts write osd.open()
     errors: str | None = None,
     newline: str | None = None,
 ) -> IO[Any]:
-    """Open an existing file by its path, as Python's open().
+    """Open an existing file by its path, like Python's open().
 
     Args:
-        mode: r or r+, with b for bytes.  Files are made and replaced by a client.
-        encoding, errors, newline: of text; encoding None: UTF-8.
+        mode: r or r+, with b for bytes.  Only clients make and replace files.
+        encoding, errors, newline: for text; encoding None: UTF-8.
 
     Raises: NotFound; PermissionDenied; Invalid: it is a directory, or another mode.
     """
@@ -133,12 +133,12 @@ def entries(start: PathStart) -> Iterator[tuple[str, OSDObject]]:
 def glob(pattern: str) -> Iterator[PathName]:
     """Paths that match a pattern, in order: * ? [a-z] within a name, ** for any directories.
 
-    Objects without a name, as those of jobs, are not among them.
+    Objects without a name, such as those of jobs, are not among them.
 
     >>> list(osd.glob(f"/{p.partition_id}/**/*.gz"))
     []
 
-    Raises: PermissionDenied; Invalid; both when the first one is taken.
+    Raises: PermissionDenied; Invalid; both when the iteration begins.
     """
     whole = parsed(pattern)
     count = next((at for at, name in enumerate(whole.names) if has_pattern(name)), None)
