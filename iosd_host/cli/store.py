@@ -23,7 +23,7 @@ from iosd_host.store_tools.opening.folders import Refused
 from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.repair.rounds import LOG, repair_store
 from iosd_host.store_tools.report import Report, print_row, shown_progress
-from iosd_host.store_tools.session import looking, mending
+from iosd_host.store_tools.session import looking, repairing
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.params import SizeParam
@@ -200,18 +200,18 @@ def repair(
         if not report.errors:
             return
         settings.confirm_all(f"Repair {folder}?", yes)
-    with mending(folder, ssd) as store:
+    with repairing(folder, ssd) as store:
         left = report_repair(store, as_json)
     if left:
         sys.exit(EXIT_PROBLEMS)
 
 
 def report_repair(store: Store, as_json: bool) -> int:
-    """Mend everything and print it.  Returns how much is left."""
+    """Repair everything and print it.  Returns how much is left."""
     report = Report(store, as_json, False)
     with shown_progress(not as_json) as progress:
         outcome = repair_store(store, progress, report.problem)
-    report.end_repair(outcome.mended, outcome.left)
+    report.end_repair(outcome.repaired, outcome.left)
     if not as_json:
         click.echo(f"the log is {store.roots.main.path / LOG}", err=True)
     if any(each.kind is ProblemKind.STORE_IDS_DIFFER for each in outcome.left):

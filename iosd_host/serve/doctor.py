@@ -114,7 +114,7 @@ CGROUP = (
     "run as root with the controller mounted and writable, or delegate a control group; under cgroup v2 "
     "it must have no other process, as 'systemd-run --scope -p Delegate=yes' gives one"
 )
-MENDS = {
+REMEDIES = {
     "userns": "sysctl user.max_user_namespaces=15000; in a container, allow new user namespaces",
     "mountns": NAMESPACE,
     "pidns": NAMESPACE,
@@ -142,7 +142,7 @@ def layer_findings(host: dict[str, Any]) -> Iterator[Finding]:
             yield Finding(f"isolation {name}", "ok", str(layer["what"]))
         else:
             detail = f"{why.get(name, 'not available')}; missing: {layer['what']}"
-            yield Finding(f"isolation {name}", "warn", detail, MENDS.get(name, ""))
+            yield Finding(f"isolation {name}", "warn", detail, REMEDIES.get(name, ""))
 
 
 def isolation() -> Iterator[Finding]:

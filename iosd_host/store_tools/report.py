@@ -104,15 +104,15 @@ class Report:
         what = "clean" if clean else f"{self.errors} to repair: run 'osd target repair'"
         click.echo(f"{self.store.roots.main.path}: {what}")
 
-    def end_repair(self, mended: int, left: list[Problem]) -> None:
+    def end_repair(self, repaired: int, left: list[Problem]) -> None:
         """The summary of a repair, and the problems that remain."""
         if self.as_json:
-            summary = self._summary(REPAIR) | {"mended": mended, "left": len(left)}
+            summary = self._summary(REPAIR) | {"mended": repaired, "left": len(left)}
             self._json(summary | {"left_kinds": sorted({each.kind.slug for each in left})})
             return
         for problem in left:
             click.echo(printable(f"{'not repaired':<24} {problem.kind.slug}: {problem}"))
-        text = f"{mended} repaired" + (f", {len(left)} left" if left else "")
+        text = f"{repaired} repaired" + (f", {len(left)} left" if left else "")
         click.echo(f"{self.store.roots.main.path}: {text}")
 
     def _summary(self, schema: str) -> dict[str, Any]:

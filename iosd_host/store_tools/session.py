@@ -26,12 +26,12 @@ from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.opening.tables import Health, prepare
 from iosd_host.store_tools.repair.superblocks import SET_ASIDE, why_not
 
-__all__ = ["looking", "mending"]
+__all__ = ["looking", "repairing"]
 
 
 @contextlib.contextmanager
 def looking(data: Path, ssd: Path | None, work: Path | None) -> Iterator[Store]:
-    """A store nothing of which is changed: recovery and mending of tables happen to a copy.
+    """A store nothing of which is changed: recovery and repairing of tables happen to a copy.
 
     Args: work: where the copy of the database goes; None: where temporary files do.
     Raises: Refused.
@@ -54,7 +54,7 @@ def plausible(store: Store) -> Store:
 
 
 @contextlib.contextmanager
-def mending(data: Path, ssd: Path | None) -> Iterator[Store]:
+def repairing(data: Path, ssd: Path | None) -> Iterator[Store]:
     """A store to be changed.  Raises: Refused."""
     with as_owner(data), open_roots(data, ssd) as roots:
         roots.database.mkdir(mode=0o700, exist_ok=True)

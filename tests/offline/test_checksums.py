@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`osd target check --checksums`: turned bytes are found where the target closed or was killed, and not
-taken for damage where a power failure may have made them; files of checksums are mended."""
+taken for damage where a power failure may have made them; files of checksums are repaired."""
 
 from __future__ import annotations
 

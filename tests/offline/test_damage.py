@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each damage: check names it and changes nothing, repair mends it, and nothing else is different."""
+"""Each damage: check names it and changes nothing, repair repairs it, and nothing else is different."""
 
 from __future__ import annotations
 

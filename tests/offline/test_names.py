@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names offline: check finds each damage, repair mends it, dump shows them, and the target agrees."""
+"""Names offline: check finds each damage, repair repairs it, dump shows them, and the target agrees."""
 
 from __future__ import annotations
 

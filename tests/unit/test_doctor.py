@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iosd_host.common import paths
-from iosd_host.serve.doctor import MENDS, examine, layer_findings
+from iosd_host.serve.doctor import REMEDIES, examine, layer_findings
 from tests.machine import unavailable
 from tests.serving import sandboxes_missing
 
@@ -35,7 +35,7 @@ def test_every_layer() -> None:
 
 
 def test_every_layer_can_be_mended() -> None:
-    assert [*MENDS] == NAMES
+    assert [*REMEDIES] == NAMES
 
 
 def test_what_an_ordinary_user_lacks(tmp_path: Path) -> None:

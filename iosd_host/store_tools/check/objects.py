@@ -197,7 +197,7 @@ def check_object(
             if lost.kind is not ProblemKind.PARTITION_MISSING or seen.lost != place.partition:
                 yield lost
         seen.lost = place.partition
-        if store.life(place) is not Life.LIVE:  # unless that was mended
+        if store.life(place) is not Life.LIVE:  # unless that was repaired
             return
     try:
         record = ObjectRecord.decode(value)

@@ -152,7 +152,7 @@ class ProblemKind(Enum):
 
     @property
     def is_error(self) -> bool:
-        """Something to mend, not only to know."""
+        """Whether it needs a repair, and is not only information."""
         return bool(self.remedy) or self is ProblemKind.UNREADABLE
 
 
@@ -164,7 +164,7 @@ class Problem:
         where: the address, record or file, for people.
         detail: what exactly, for people; may be empty.
         table, key: the record, where it is one.
-        subject: what else the mending needs; its type goes with the kind.
+        subject: what else the repair needs; its type goes with the kind.
     """
 
     kind: ProblemKind

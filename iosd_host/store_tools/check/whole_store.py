@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finds what is wrong with a store, section by section, in the order in which repair mends.
+"""Finds what is wrong with a store, section by section, in the order in which repair repairs.
 
 A check is a stream of problems. It changes nothing and holds no list of a whole table. Any of its
 problems can be repaired before the next is requested. Lives here: superblocks, tables, the records

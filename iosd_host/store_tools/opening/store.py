@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One opened store: what is live in it, and where its data files are.
 
-Lives here: look-ups that checking, mending and dumping share.  Everything is read from the database
+Lives here: look-ups that check, repair and dump share.  Everything is read from the database
 when it is asked for; memory does not grow with the store.
 Not here: directories and locks (folders.py), the database itself (bdb.py).
 """

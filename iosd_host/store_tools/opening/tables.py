@@ -50,7 +50,7 @@ class Health:
 
 
 def prepare(folder: Path, aside: Path) -> Health:
-    """Recover the database and mend its files.
+    """Recover the database and repair its files.
 
     Args: aside: a folder for what is replaced; made when needed.
     Raises: DatabaseError: not even so; OSError: the disk is full, a file is not ours.

@@ -17,11 +17,11 @@ from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Store
 from iosd_host.store_tools.repair.lost_and_found import LostAndFound
 
-__all__ = ["Mender", "Mending", "keep_job", "keep_record", "remove_record"]
+__all__ = ["Repair", "RepairContext", "keep_job", "keep_record", "remove_record"]
 
 
 @dataclass
-class Mending:
+class RepairContext:
     """Context of repairs."""
 
     store: Store
@@ -45,37 +45,37 @@ class Mending:
             self.remove(Table.META, MetaKind.VERSIONS.key)
 
 
-Mender = Callable[[Mending, Problem], str | None]
+Repair = Callable[[RepairContext, Problem], str | None]
 
 
-def keep_record(mending: Mending, problem: Problem) -> str | None:
+def keep_record(context: RepairContext, problem: Problem) -> str | None:
     """Moved, with its key."""
     assert problem.table is not None
-    value = mending.store.db.get(problem.table, problem.key)
+    value = context.store.db.get(problem.table, problem.key)
     if value is None:
         return None
     label = f"{problem.table.value} {problem.key.hex()[:64]}"
     record = (problem.table, problem.key, value)
-    return f"moved to {mending.lost.keep(label, problem.kind, records=[record])}"
+    return f"moved to {context.lost.keep(label, problem.kind, records=[record])}"
 
 
-def keep_job(mending: Mending, problem: Problem) -> str | None:
+def keep_job(context: RepairContext, problem: Problem) -> str | None:
     """A job's record or part: all that is kept of one job comes together."""
     assert problem.table is not None
-    value = mending.store.db.get(problem.table, problem.key)
+    value = context.store.db.get(problem.table, problem.key)
     if value is None:
         return None
     job = problem.subject if isinstance(problem.subject, JobId) else JobKey.decode(problem.key).job
     record = (problem.table, problem.key, value)
-    where = mending.lost.keep(f"job {job}", problem.kind, records=[record])
+    where = context.lost.keep(f"job {job}", problem.kind, records=[record])
     return f"moved to {where}"
 
 
-def remove_record(mending: Mending, problem: Problem) -> str | None:
+def remove_record(context: RepairContext, problem: Problem) -> str | None:
     """For records that can be derived from others, or that belong to nothing."""
     assert problem.table is not None
-    value = mending.store.db.get(problem.table, problem.key)
+    value = context.store.db.get(problem.table, problem.key)
     if value is None:
         return None
-    mending.remove(problem.table, problem.key)
+    context.remove(problem.table, problem.key)
     return f"removed {problem.key.hex()}={value.hex()[:128]}"

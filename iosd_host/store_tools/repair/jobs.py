@@ -15,46 +15,46 @@ from iosd_host.store_tools.check.problems import Problem
 from iosd_host.store_tools.format.jobs import JobId
 from iosd_host.store_tools.format.records import JOB_IDS, Place, RecordFlag, RecordType
 from iosd_host.store_tools.opening.bdb import Table
-from iosd_host.store_tools.repair.mending import Mending
+from iosd_host.store_tools.repair.context import RepairContext
 
 __all__ = ["job_charge", "job_companion", "job_expiry", "job_key", "surrogate_mark"]
 
 
-def job_expiry(mending: Mending, problem: Problem) -> str | None:
+def job_expiry(context: RepairContext, problem: Problem) -> str | None:
     """Entered where expired jobs are looked for."""
-    mending.put(Table.JOBS, problem.key, b"\0")
+    context.put(Table.JOBS, problem.key, b"\0")
     return "entered"
 
 
-def job_charge(mending: Mending, problem: Problem) -> str | None:
+def job_charge(context: RepairContext, problem: Problem) -> str | None:
     """Counted again, from what is there."""
     job: JobId = problem.subject
-    record = job_record(mending.store, job)
+    record = job_record(context.store, job)
     if record is None:
         return None
-    right = record.charge(payload_bytes(mending.store, job))
-    mending.put(Table.JOBS, problem.key, replace(record, charged=right).encode())
+    right = record.charge(payload_bytes(context.store, job))
+    context.put(Table.JOBS, problem.key, replace(record, charged=right).encode())
     return f"set to {right}"
 
 
-def job_companion(mending: Mending, problem: Problem) -> str | None:
+def job_companion(context: RepairContext, problem: Problem) -> str | None:
     """Entered, so that only those read the result who may."""
     job: JobId = problem.subject
-    mending.put(Table.JOBS, problem.key, job.object_id.to_bytes(8, "big"))
+    context.put(Table.JOBS, problem.key, job.object_id.to_bytes(8, "big"))
     return "entered"
 
 
-def job_key(mending: Mending, problem: Problem) -> str | None:
+def job_key(context: RepairContext, problem: Problem) -> str | None:
     """Entered, so that the same submission finds the job."""
     job: JobId = problem.subject
-    mending.put(Table.JOB_KEYS, problem.key, job.encode())
+    context.put(Table.JOB_KEYS, problem.key, job.encode())
     return "entered"
 
 
-def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
+def surrogate_mark(context: RepairContext, problem: Problem) -> str | None:
     """As the job's record says."""
     place: Place = problem.subject
-    store = mending.store
+    store = context.store
     record = store.intact(place, RecordType.USER_OBJECT)
     if record is None:
         value = store.intact(place, RecordType.COLLECTION)
@@ -75,5 +75,5 @@ def surrogate_mark(mending: Mending, problem: Problem) -> str | None:
     if flags == record.flags:
         return None
     changed = replace(record, flags=flags)
-    mending.put(Table.OBJECTS, place.encode(), changed.encode())
+    context.put(Table.OBJECTS, place.encode(), changed.encode())
     return "mark made" if unfinished else "mark removed"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mends objects: brings records and files together again, or both to lost+found.
+"""Repairs objects: brings records and files together again, or both to lost+found.
 
 Contents of files are never shortened or deleted. A record is adapted to its files, and files
 without a record become objects.
@@ -31,10 +31,10 @@ from iosd_host.store_tools.format.records import (
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import Root
 from iosd_host.store_tools.opening.store import Life, Store, size_of
-from iosd_host.store_tools.repair.mending import Mender, Mending
+from iosd_host.store_tools.repair.context import Repair, RepairContext
 from iosd_host.store_tools.repair.relations import collection_record
 
-__all__ = ["OBJECT_MENDERS"]
+__all__ = ["OBJECT_REPAIRS"]
 
 
 LARGEST_HEAD = 1 << 40
@@ -47,47 +47,47 @@ def label_of(place: Place, generation: int = 0) -> str:
     return f"{text}.{generation:x}" if generation else text
 
 
-def put(mending: Mending, place: Place, record: ObjectRecord) -> None:
+def put(context: RepairContext, place: Place, record: ObjectRecord) -> None:
     """Write a record."""
-    mending.put(Table.OBJECTS, place.encode(), record.encode())
+    context.put(Table.OBJECTS, place.encode(), record.encode())
 
 
-def keep_id(mending: Mending, place: Place) -> None:
+def keep_id(context: RepairContext, place: Place) -> None:
     """Ids are not given out twice: the record that showed this one is about to go."""
-    store = mending.store
+    store = context.store
     if store.life(place) is not Life.LIVE or not FIRST_ID <= place.object_id < IDS_COUNTED:
         return
     value = store.db.get(Table.META, id_mark_key(place)) or b""
     mark = int.from_bytes(value, "big") if len(value) == 8 else 0
     if place.object_id >= mark and place.object_id >= store.greatest_id(place):
-        mending.put(Table.META, id_mark_key(place), (place.object_id + 1).to_bytes(8, "big"))
+        context.put(Table.META, id_mark_key(place), (place.object_id + 1).to_bytes(8, "big"))
 
 
 # ---- records
 
 
-def damaged(mending: Mending, problem: Problem) -> str | None:
+def damaged(context: RepairContext, problem: Problem) -> str | None:
     """Out of the way, with all that belongs to it; a collection's mark brings it back at once."""
     place: Place = problem.subject
-    store = mending.store
+    store = context.store
     value = store.db.get(Table.OBJECTS, place.encode())
     if value is None or decodes(value):
         return None
     mark = MemberKey(place, 0).encode()
     if store.db.get(Table.MEMBERS, mark) is not None and not store.generations(place):
         count = sum(1 for _ in store.db.walk(Table.ATTRIBUTES, place.encode()))
-        put(mending, place, collection_record(place, count))
+        put(context, place, collection_record(place, count))
         record = (Table.OBJECTS, b"damaged " + place.encode(), value)
-        where = mending.lost.keep(label_of(place), problem.kind, origin=place, records=[record])
+        where = context.lost.keep(label_of(place), problem.kind, origin=place, records=[record])
         return f"the collection is there again, its old record in {where}"
-    keep_id(mending, place)
-    return move(mending, problem, place, value, newest(store, place))
+    keep_id(context, place)
+    return move(context, problem, place, value, newest(store, place))
 
 
-def stale(mending: Mending, problem: Problem) -> str | None:
+def stale(context: RepairContext, problem: Problem) -> str | None:
     """An object of no partition: everything of it moves."""
     place: Place = problem.subject
-    store = mending.store
+    store = context.store
     value = store.db.get(Table.OBJECTS, place.encode())
     if value is None or store.life(place) is not Life.UNKNOWN:
         return None
@@ -95,13 +95,15 @@ def stale(mending: Mending, problem: Problem) -> str | None:
         generation = ObjectRecord.decode(value).generation
     except FormatError:
         generation = newest(store, place)
-    return move(mending, problem, place, value, generation)
+    return move(context, problem, place, value, generation)
 
 
-def move(mending: Mending, problem: Problem, place: Place, value: bytes, generation: int) -> str:
+def move(
+    context: RepairContext, problem: Problem, place: Place, value: bytes, generation: int
+) -> str:
     """Record, attributes and one generation of files to lost+found."""
-    files = files_of(mending.store, place, generation)
-    where = mending.lost.keep(
+    files = files_of(context.store, place, generation)
+    where = context.lost.keep(
         label_of(place),
         problem.kind,
         origin=place,
@@ -148,10 +150,10 @@ def files_of(store: Store, place: Place, generation: int) -> list[Lost]:
     return found
 
 
-def attribute_count(mending: Mending, problem: Problem) -> str | None:
+def attribute_count(context: RepairContext, problem: Problem) -> str | None:
     """Counted again."""
     place: Place = problem.subject
-    store = mending.store
+    store = context.store
     record = current(store, place)
     if record is None:
         return None
@@ -163,7 +165,7 @@ def attribute_count(mending: Mending, problem: Problem) -> str | None:
     count, units = len(found), sum(found) if found else None
     if (count, units) == (record.attribute_count, record.attribute_units):
         return None
-    put(mending, place, replace(record, attribute_count=count, attribute_units=units))
+    put(context, place, replace(record, attribute_count=count, attribute_units=units))
     return f"set to {count}"
 
 
@@ -175,26 +177,26 @@ def current(store: Store, place: Place) -> ObjectRecord | None:
         return None
 
 
-def orphan_attributes(mending: Mending, problem: Problem) -> str | None:
+def orphan_attributes(context: RepairContext, problem: Problem) -> str | None:
     """Together with files that nobody has a record of either."""
     place: Place = problem.subject
-    store = mending.store
+    store = context.store
     if store.db.get(Table.OBJECTS, place.encode()) is not None:
         return None
     if next(store.db.walk(Table.ATTRIBUTES, place.encode()), None) is None:
         return None
     files = files_of(store, place, newest(store, place)) if place.object_id else []
-    where = mending.lost.keep(label_of(place), problem.kind, origin=place, adopt=place, files=files)
+    where = context.lost.keep(label_of(place), problem.kind, origin=place, adopt=place, files=files)
     return f"moved to {where}"
 
 
 # ---- records and their files
 
 
-def refit(mending: Mending, problem: Problem) -> str | None:
+def refit(context: RepairContext, problem: Problem) -> str | None:
     """The record follows its files: where they are, how long, how much is in the head."""
     place: Place = problem.subject
-    store = mending.store
+    store = context.store
     record = store.intact(place, RecordType.USER_OBJECT)
     if record is None:
         return None
@@ -210,7 +212,7 @@ def refit(mending: Mending, problem: Problem) -> str | None:
     elif changed.reserved_bytes < changed.length:
         changed = replace(changed, reserved_bytes=changed.length)
     if changed != record:
-        put(mending, place, changed)
+        put(context, place, changed)
     done = [f"{missing} bytes of the head read as zeros"] if missing else []
     done += difference(record, changed)
     return ", ".join(done) or None
@@ -296,33 +298,33 @@ def fit_length(store: Store, place: Place, record: ObjectRecord) -> ObjectRecord
     return record
 
 
-def files_missing(mending: Mending, problem: Problem) -> str | None:
+def files_missing(context: RepairContext, problem: Problem) -> str | None:
     """Length 0, unless files of another generation are there; rules no longer."""
     place: Place = problem.subject
-    record = mending.store.intact(place, RecordType.USER_OBJECT)
+    record = context.store.intact(place, RecordType.USER_OBJECT)
     if record is None:
         return None
     if not record.flags & RecordFlag.HAS_FILES:
         changed = replace(record, flags=record.flags & ~RecordFlag.LENGTH_RULES)
-        changed = find_files(mending.store, place, changed)
-        changed = fit_length(mending.store, place, replace(changed, reserved_bytes=changed.length))
-        put(mending, place, changed)
+        changed = find_files(context.store, place, changed)
+        changed = fit_length(context.store, place, replace(changed, reserved_bytes=changed.length))
+        put(context, place, changed)
         return ", ".join(difference(record, changed)) or None
-    return refit(mending, problem)
+    return refit(context, problem)
 
 
 # ---- files without a record
 
 
-def orphan_file(mending: Mending, problem: Problem) -> str | None:
+def orphan_file(context: RepairContext, problem: Problem) -> str | None:
     """It becomes an object, with the other file of its generation and what attributes are left."""
     lost: Lost = problem.subject
-    store = mending.store
+    store = context.store
     if size_of(lost.root.data / lost.path) is None:
         return None
     if lost.name is None:
         label = f"{lost.root.role.name.lower()} {lost.path}"
-        return f"moved to {mending.lost.keep(label, problem.kind, files=[lost])}"
+        return f"moved to {context.lost.keep(label, problem.kind, files=[lost])}"
     place, generation = lost.name.place, lost.name.generation
     record = current(store, place)
     files = [lost]
@@ -330,11 +332,11 @@ def orphan_file(mending: Mending, problem: Problem) -> str | None:
         files += [each for each in files_of(store, place, generation) if each.name != lost.name]
     has_record = store.db.get(Table.OBJECTS, place.encode()) is not None
     label = label_of(place, generation) if has_record else label_of(place)
-    where = mending.lost.keep(label, problem.kind, origin=place, files=in_order(files, lost.root))
+    where = context.lost.keep(label, problem.kind, origin=place, files=in_order(files, lost.root))
     return f"moved to {where}"
 
 
-def sums(mending: Mending, problem: Problem) -> str | None:
+def sums(context: RepairContext, problem: Problem) -> str | None:
     """The target makes what it needs again."""
     path: Path = problem.subject
     path.unlink(missing_ok=True)
@@ -348,7 +350,7 @@ def in_order(files: list[Lost], root: Root) -> list[Lost]:
     )
 
 
-OBJECT_MENDERS: dict[ProblemKind, Mender] = {
+OBJECT_REPAIRS: dict[ProblemKind, Repair] = {
     ProblemKind.OBJECT_DAMAGED: damaged,
     ProblemKind.OBJECT_STALE: stale,
     ProblemKind.ATTRIBUTE_COUNT: attribute_count,

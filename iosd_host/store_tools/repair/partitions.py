@@ -22,8 +22,8 @@ from iosd_host.store_tools.format.records import (
 )
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Life, Store
+from iosd_host.store_tools.repair.context import RepairContext
 from iosd_host.store_tools.repair.lost_and_found import now_ms
-from iosd_host.store_tools.repair.mending import Mending
 
 __all__ = [
     "boot_counter",
@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 
-def root_record(mending: Mending, problem: Problem) -> str | None:
+def root_record(context: RepairContext, problem: Problem) -> str | None:
     """Values that follow from the partitions; quotas are lost."""
-    store = mending.store
+    store = context.store
     if store.root is not None:
         return None
     incarnation, partition_id = next_numbers(store)
@@ -52,23 +52,23 @@ def root_record(mending: Mending, problem: Problem) -> str | None:
         max(FIRST_ID, partition_id),
         common=PartitionRecord(0, times=times),
     )
-    mending.put(Table.META, MetaKind.ROOT.key, root.encode())
+    context.put(Table.META, MetaKind.ROOT.key, root.encode())
     store.forget()
     if problem.subject:
         key = MetaKind.ROOT.key
         record = (Table.META, b"damaged " + key, problem.subject)
-        mending.lost.keep("root record", problem.kind, records=[record])
+        context.lost.keep("root record", problem.kind, records=[record])
     return f"made again: epoch {root.epoch}, next incarnation {incarnation}"
 
 
-def partition_record(mending: Mending, problem: Problem) -> str | None:
+def partition_record(context: RepairContext, problem: Problem) -> str | None:
     """The incarnation is what its objects say."""
-    store = mending.store
+    store = context.store
     epoch, partition_id = parse_partition_key(problem.key)
     value: bytes = problem.subject
     record = (Table.PARTITIONS, problem.key, value)
     if epoch != store.epoch or store.partition(partition_id) is not None:
-        where = mending.lost.keep(f"partition {partition_id:x}", problem.kind, records=[record])
+        where = context.lost.keep(f"partition {partition_id:x}", problem.kind, records=[record])
         store.forget()
         return f"moved to {where}"
     known = incarnations(store, partition_id)
@@ -79,8 +79,8 @@ def partition_record(mending: Mending, problem: Problem) -> str | None:
     incarnation = max(known, default=next_one)
     if plausible and (not known or raw in known):
         incarnation = raw
-    make_partition(mending, partition_id, incarnation)
-    where = mending.lost.keep(
+    make_partition(context, partition_id, incarnation)
+    where = context.lost.keep(
         f"partition {partition_id:x}",
         problem.kind,
         records=[(Table.PARTITIONS, b"damaged " + problem.key, value)],
@@ -106,39 +106,39 @@ def incarnations(store: Store, partition_id: int) -> set[int]:
         start = partition_id.to_bytes(8, "big") + (incarnation + 1).to_bytes(4, "big")
 
 
-def make_partition(mending: Mending, partition_id: int, incarnation: int) -> None:
+def make_partition(context: RepairContext, partition_id: int, incarnation: int) -> None:
     """A record with the store's default quotas."""
-    store = mending.store
+    store = context.store
     quotas = store.root.common.quotas if store.root is not None else Quotas()
     quotas = replace(quotas, partition_count=ALL)
     record = PartitionRecord(incarnation, times=(now_ms(),) * 5, quotas=quotas)
-    mending.put(Table.PARTITIONS, partition_key(store.epoch, partition_id), record.encode())
+    context.put(Table.PARTITIONS, partition_key(store.epoch, partition_id), record.encode())
     store.forget()
 
 
-def partition_missing(mending: Mending, problem: Problem) -> str | None:
+def partition_missing(context: RepairContext, problem: Problem) -> str | None:
     """Made again with the youngest incarnation there are objects of."""
     place: Place = problem.subject
-    store = mending.store
+    store = context.store
     if store.partition(place.partition_id) is not None:
         return None
     key = partition_key(store.epoch, place.partition_id)
     if store.db.get(Table.PARTITIONS, key) is not None:
         return None  # damaged, and a problem of its own
     incarnation = max({place.incarnation} | incarnations(store, place.partition_id))
-    make_partition(mending, place.partition_id, incarnation)
+    make_partition(context, place.partition_id, incarnation)
     return f"made again with incarnation {incarnation}"
 
 
-def other_epoch(mending: Mending, problem: Problem) -> str | None:
+def other_epoch(context: RepairContext, problem: Problem) -> str | None:
     """Into the store's epoch, if the id is free there."""
-    store = mending.store
+    store = context.store
     _, partition_id = parse_partition_key(problem.key)
     value: bytes = problem.subject
     key = partition_key(store.epoch, partition_id)
     if store.db.get(Table.PARTITIONS, key) is not None:
         record = (Table.PARTITIONS, problem.key, value)
-        where = mending.lost.keep(f"partition {partition_id:x}", problem.kind, records=[record])
+        where = context.lost.keep(f"partition {partition_id:x}", problem.kind, records=[record])
         store.forget()
         return f"the id is in use: moved to {where}"
     with store.db.transaction() as transaction:
@@ -148,49 +148,49 @@ def other_epoch(mending: Mending, problem: Problem) -> str | None:
     return f"now in epoch {store.epoch}"
 
 
-def boot_counter(mending: Mending, problem: Problem) -> str | None:
+def boot_counter(context: RepairContext, problem: Problem) -> str | None:
     """Raised; 0 as a subject: only made, and raised when all files have been seen."""
-    value = mending.store.db.get(Table.META, MetaKind.BOOT.key) or b""
+    value = context.store.db.get(Table.META, MetaKind.BOOT.key) or b""
     boots = max(int.from_bytes(value, "big") if len(value) == 4 else 1, problem.subject)
-    mending.put(Table.META, MetaKind.BOOT.key, boots.to_bytes(4, "big"))
+    context.put(Table.META, MetaKind.BOOT.key, boots.to_bytes(4, "big"))
     return f"set to {boots}"
 
 
-def raise_root(mending: Mending, problem: Problem) -> str | None:
+def raise_root(context: RepairContext, problem: Problem) -> str | None:
     """Next incarnation or next partition id."""
-    root = mending.store.root
+    root = context.store.root
     if root is None:
         return None
     least: int = problem.subject
     incarnation = problem.kind is ProblemKind.NEXT_INCARNATION
     raised = root.with_next(least, 0) if incarnation else root.with_next(0, least)
-    mending.put(Table.META, MetaKind.ROOT.key, raised.encode())
-    mending.store.forget()
+    context.put(Table.META, MetaKind.ROOT.key, raised.encode())
+    context.store.forget()
     return f"set to {least:#x}"
 
 
-def id_mark(mending: Mending, problem: Problem) -> str | None:
+def id_mark(context: RepairContext, problem: Problem) -> str | None:
     """Raised, or made again from the greatest id there is."""
-    store = mending.store
+    store = context.store
     if isinstance(problem.subject, tuple):
         place, least = problem.subject
     else:
         place = parse_partition_meta(problem.key)
         least = max(FIRST_ID, store.greatest_id(place) + 1)
-    mending.put(Table.META, id_mark_key(place), min(least, ALL).to_bytes(8, "big"))
+    context.put(Table.META, id_mark_key(place), min(least, ALL).to_bytes(8, "big"))
     return f"set to {least:#x}"
 
 
-def queue_alive(mending: Mending, problem: Problem) -> str | None:
+def queue_alive(context: RepairContext, problem: Problem) -> str | None:
     """Records in use must not be removed."""
-    if mending.store.db.get(Table.META, problem.key) is None:
+    if context.store.db.get(Table.META, problem.key) is None:
         return None
-    mending.remove(Table.META, problem.key)
-    mending.store.forget()
+    context.remove(Table.META, problem.key)
+    context.store.forget()
     return f"entry {problem.key.hex()} taken out"
 
 
-def versions_damaged(mending: Mending, problem: Problem) -> str | None:
-    """Every mending removes the record."""
-    mending.void_versions()
+def versions_damaged(context: RepairContext, problem: Problem) -> str | None:
+    """Every context removes the record."""
+    context.void_versions()
     return "removed"

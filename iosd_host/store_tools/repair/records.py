@@ -8,6 +8,7 @@ Not here: objects and their files (objects.py), the order of repairs (rounds.py)
 from __future__ import annotations
 
 from iosd_host.store_tools.check.problems import ProblemKind
+from iosd_host.store_tools.repair.context import Repair, keep_job, keep_record, remove_record
 from iosd_host.store_tools.repair.jobs import (
     job_charge,
     job_companion,
@@ -15,7 +16,6 @@ from iosd_host.store_tools.repair.jobs import (
     job_key,
     surrogate_mark,
 )
-from iosd_host.store_tools.repair.mending import Mender, keep_job, keep_record, remove_record
 from iosd_host.store_tools.repair.partitions import (
     boot_counter,
     id_mark,
@@ -40,9 +40,9 @@ from iosd_host.store_tools.repair.relations import (
 )
 from iosd_host.store_tools.repair.superblocks import store_id, superblock
 
-__all__ = ["MENDERS"]
+__all__ = ["REPAIRS"]
 
-MENDERS: dict[ProblemKind, Mender] = {
+REPAIRS: dict[ProblemKind, Repair] = {
     ProblemKind.SUPERBLOCK_DAMAGED: superblock,
     ProblemKind.STORE_IDS_DIFFER: store_id,
     ProblemKind.ROOT_DAMAGED: root_record,

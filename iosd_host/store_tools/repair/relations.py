@@ -18,8 +18,8 @@ from iosd_host.store_tools.format.records import (
 )
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Store
+from iosd_host.store_tools.repair.context import RepairContext, remove_record
 from iosd_host.store_tools.repair.lost_and_found import now_ms
-from iosd_host.store_tools.repair.mending import Mending, remove_record
 
 __all__ = [
     "collection_record",
@@ -46,21 +46,21 @@ def collection_record(place: Place, attributes: int) -> ObjectRecord:
     )
 
 
-def mark_missing(mending: Mending, problem: Problem) -> str | None:
+def mark_missing(context: RepairContext, problem: Problem) -> str | None:
     """The mark is a member with id 0."""
-    mending.put(Table.MEMBERS, problem.key, b"")
+    context.put(Table.MEMBERS, problem.key, b"")
     return "made"
 
 
-def mark_stale(mending: Mending, problem: Problem) -> str | None:
+def mark_stale(context: RepairContext, problem: Problem) -> str | None:
     """The collection is made again, unless the id is a user object's."""
     key: MemberKey = problem.subject
-    store = mending.store
+    store = context.store
     if store.db.get(Table.OBJECTS, key.place.encode()) is not None:
-        return remove_record(mending, problem)
+        return remove_record(context, problem)
     count = sum(1 for _ in store.db.walk(Table.ATTRIBUTES, key.place.encode()))
     record = collection_record(key.place, count)
-    mending.put(Table.OBJECTS, key.place.encode(), record.encode())
+    context.put(Table.OBJECTS, key.place.encode(), record.encode())
     return "the collection is there again"
 
 
@@ -77,68 +77,68 @@ def free_number(store: Store, member: Place, collection: Place) -> int:
     return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
 
-def other_half(mending: Mending, problem: Problem) -> str | None:
+def other_half(context: RepairContext, problem: Problem) -> str | None:
     """The record that the other end looks for."""
     key: MemberKey = problem.subject
     turned = key.turned()
     if problem.kind is ProblemKind.MEMBERSHIP_ONE_WAY:
-        mending.put(Table.MEMBERS, turned.encode(), b"")
+        context.put(Table.MEMBERS, turned.encode(), b"")
         return "the collection knows its member"
-    number = free_number(mending.store, turned.place, key.place)
-    mending.put(Table.MEMBERSHIPS, turned.encode(), number.to_bytes(4, "big"))
+    number = free_number(context.store, turned.place, key.place)
+    context.put(Table.MEMBERSHIPS, turned.encode(), number.to_bytes(4, "big"))
     return f"the member knows its collection, as number {number}"
 
 
-def stale_member(mending: Mending, problem: Problem) -> str | None:
+def stale_member(context: RepairContext, problem: Problem) -> str | None:
     """Both halves."""
     assert problem.table is not None
     key: MemberKey = problem.subject
     other = Table.MEMBERSHIPS if problem.table is Table.MEMBERS else Table.MEMBERS
-    value = mending.store.db.get(problem.table, problem.key)
+    value = context.store.db.get(problem.table, problem.key)
     if value is None:
         return None
-    back = mending.store.db.get(other, key.turned().encode())
-    with mending.store.db.transaction() as transaction:
+    back = context.store.db.get(other, key.turned().encode())
+    with context.store.db.transaction() as transaction:
         transaction.remove(problem.table, problem.key)
         transaction.remove(other, key.turned().encode())
     return f"removed {problem.key.hex()}={value.hex()}, other half {back.hex() if back else '-'}"
 
 
-def membership_number(mending: Mending, problem: Problem) -> str | None:
+def membership_number(context: RepairContext, problem: Problem) -> str | None:
     """The next free one."""
     key: MemberKey = problem.subject
-    store = mending.store
+    store = context.store
     if store.db.get(Table.MEMBERSHIPS, problem.key) is None:
         return None
     number = free_number(store, key.place, key.turned().place)
-    mending.put(Table.MEMBERSHIPS, problem.key, number.to_bytes(4, "big"))
+    context.put(Table.MEMBERSHIPS, problem.key, number.to_bytes(4, "big"))
     return f"now number {number}"
 
 
-def index_stage(mending: Mending, problem: Problem) -> str | None:
+def index_stage(context: RepairContext, problem: Problem) -> str | None:
     """From the beginning, in the background, when the target next opens the store."""
-    mending.put(Table.META, problem.key, IndexStage(Stage.CLEAR).encode())
+    context.put(Table.META, problem.key, IndexStage(Stage.CLEAR).encode())
     return "it will be built again"
 
 
-def index_missing(mending: Mending, problem: Problem) -> str | None:
+def index_missing(context: RepairContext, problem: Problem) -> str | None:
     """As the attribute says."""
-    mending.put(Table.INDEX, problem.key, b"")
+    context.put(Table.INDEX, problem.key, b"")
     return "entered"
 
 
-def name_one_way(mending: Mending, problem: Problem) -> str | None:
+def name_one_way(context: RepairContext, problem: Problem) -> str | None:
     """As the directory says."""
-    mending.put(Table.NAMED, problem.key, b"")
+    context.put(Table.NAMED, problem.key, b"")
     return "the object knows its name"
 
 
-def name_mark(mending: Mending, problem: Problem) -> str | None:
+def name_mark(context: RepairContext, problem: Problem) -> str | None:
     """As named.db says."""
-    value = mending.store.db.get(Table.OBJECTS, problem.key)
+    value = context.store.db.get(Table.OBJECTS, problem.key)
     if value is None:
         return None
     record = ObjectRecord.decode(value)
     flags = record.flags & ~RecordFlag.NAMED | (problem.subject and RecordFlag.NAMED)
-    mending.put(Table.OBJECTS, problem.key, replace(record, flags=flags).encode())
+    context.put(Table.OBJECTS, problem.key, replace(record, flags=flags).encode())
     return "set" if problem.subject else "taken away"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mends a store: checks it, mends each problem as it is met, and again until nothing is left.
+"""Repairs a store: checks it, repairs each problem as it is met, and again until nothing is left.
 
 Every repair is one transaction, or a transaction and renames that the next run can finish. It is
 logged in repair.log before. After a kill at any point, the next run continues.
@@ -19,17 +19,17 @@ from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.whole_store import check_store
 from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
 from iosd_host.store_tools.opening.store import Store, StoreProgress
+from iosd_host.store_tools.repair.context import RepairContext
 from iosd_host.store_tools.repair.lost_and_found import LostAndFound
-from iosd_host.store_tools.repair.mending import Mending
-from iosd_host.store_tools.repair.objects import OBJECT_MENDERS
-from iosd_host.store_tools.repair.records import MENDERS
+from iosd_host.store_tools.repair.objects import OBJECT_REPAIRS
+from iosd_host.store_tools.repair.records import REPAIRS
 
 __all__ = ["LOG", "RepairOutcome", "repair_store"]
 
 LOG = "repair.log"
 ROUNDS = 8
 """A problem may bring another to light, hardly ever a third."""
-ALL_MENDERS = MENDERS | OBJECT_MENDERS
+ALL_REPAIRS = REPAIRS | OBJECT_REPAIRS
 # repaired when the database is opened
 OPENING = {ProblemKind.LOG_DAMAGED, ProblemKind.TABLE_MISSING, ProblemKind.TABLE_DAMAGED}
 
@@ -41,7 +41,7 @@ Told = Callable[[Problem, str], None]
 class RepairOutcome:
     """Result of a repair. left: errors that remain."""
 
-    mended: int = 0
+    repaired: int = 0
     left: list[Problem] = field(default_factory=list)
 
 
@@ -76,48 +76,48 @@ def repair_store(store: Store, progress: StoreProgress, told: Told) -> RepairOut
     outcome = RepairOutcome()
     with Log(store.roots.main.path / LOG) as log:
         log.write("begin")
-        mending = Mending(store, LostAndFound(store))
-        finished = mending.lost.finish_moves()
+        context = RepairContext(store, LostAndFound(store))
+        finished = context.lost.finish_moves()
         if finished:
             log.write(f"finished {finished} moves of an earlier run")
         for _ in range(ROUNDS):
             outcome.left.clear()
-            if not repair_round(mending, progress, told, log, outcome):
+            if not repair_round(context, progress, told, log, outcome):
                 break
         log.write("end")
     return outcome
 
 
 def repair_round(
-    mending: Mending, progress: StoreProgress, told: Told, log: Log, outcome: RepairOutcome
+    context: RepairContext, progress: StoreProgress, told: Told, log: Log, outcome: RepairOutcome
 ) -> int:
     """One walk over everything.  Returns the number of repairs."""
-    mended = 0
-    for problem in check_store(mending.store, progress):
+    repaired = 0
+    for problem in check_store(context.store, progress):
         if not problem.kind.is_error:
             continue
         opening = problem.kind in OPENING
-        mending.void_versions()
-        done = problem.kind.remedy if opening else mend(mending, problem, log)
+        context.void_versions()
+        done = problem.kind.remedy if opening else repair_problem(context, problem, log)
         if done is None:
             outcome.left.append(problem)
             continue
         log.write("mended", problem, done)
         told(problem, done)
-        mended += 1
-    mending.store.health.clear()
-    outcome.mended += mended
-    return mended
+        repaired += 1
+    context.store.health.clear()
+    outcome.repaired += repaired
+    return repaired
 
 
-def mend(mending: Mending, problem: Problem, log: Log) -> str | None:
+def repair_problem(context: RepairContext, problem: Problem, log: Log) -> str | None:
     """The action; None: none.  Failed repairs are left for the next run."""
-    mender = ALL_MENDERS.get(problem.kind)
-    if mender is None:
+    repair = ALL_REPAIRS.get(problem.kind)
+    if repair is None:
         return None
     log.write("found", problem)
     try:
-        return mender(mending, problem)
+        return repair(context, problem)
     except DatabaseError as error:
         log.write("failed", problem, text_of(error))
     except OSError as error:

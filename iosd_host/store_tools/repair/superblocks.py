@@ -24,8 +24,8 @@ from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import Root, write_superblock
 from iosd_host.store_tools.opening.store import Life, Store
 from iosd_host.store_tools.opening.tables import place_in
+from iosd_host.store_tools.repair.context import RepairContext
 from iosd_host.store_tools.repair.lost_and_found import now_ms
-from iosd_host.store_tools.repair.mending import Mending
 
 __all__ = ["SET_ASIDE", "store_id", "superblock", "why_not"]
 
@@ -36,17 +36,17 @@ DEFAULT_HEAD_BYTES = 2 << 20
 SAMPLE = 1000
 
 
-def superblock(mending: Mending, problem: Problem) -> str | None:
+def superblock(context: RepairContext, problem: Problem) -> str | None:
     """From the other root's, or from what is left of it."""
     root: Root = problem.subject
-    roots = mending.store.roots
+    roots = context.store.roots
     path = root.path / "superblock"
     raw = path.read_bytes() if path.exists() else b""
     other = roots.heads if root is roots.main else roots.main
     if other is not None and other.superblock is not None:
         block = replace(other.superblock, role=root.role)
     else:
-        block = guessed_superblock(mending.store, root.role, raw)
+        block = guessed_superblock(context.store, root.role, raw)
     if raw:
         place_in(roots.main.path / SET_ASIDE, f"superblock.{root.role.name}").write_bytes(raw)
     write_superblock(root.path, block)
@@ -82,11 +82,11 @@ def head_sizes(store: Store) -> Iterator[int]:
             yield record.head_bytes
 
 
-def store_id(mending: Mending, problem: Problem) -> str | None:
+def store_id(context: RepairContext, problem: Problem) -> str | None:
     """The SSD directory is taken for this store's if it holds every head, of the right size."""
     heads: Root = problem.subject
-    main = mending.store.roots.main.superblock
-    if main is None or heads.superblock is None or not heads_fit(mending.store):
+    main = context.store.roots.main.superblock
+    if main is None or heads.superblock is None or not heads_fit(context.store):
         return None
     write_superblock(heads.path, replace(main, role=RootRole.HEADS))
     heads.superblock = replace(main, role=RootRole.HEADS)
