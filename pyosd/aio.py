@@ -149,17 +149,7 @@ class AsyncTarget(TargetTable, PollingCommands):
         failed: bool = False,
         **how: Unpack[submission.Submission],
     ) -> AsyncJob:
-        """Run a job again that has ended, as a new job.
-
-        Args:
-            code: the code to run; None: the code of the old job, which the target keeps of jobs that
-                did not complete.
-            failed: run only the members of an array that did not complete.
-            how: options as for exec(); the others are those of the old job.  Its rights are not known.
-
-        Raises: JobExpired; ValueError: the job has not ended, or failed is True and nothing failed,
-            or the target does not have the code; as exec().
-        """
+        """Run a job again that has ended, as a new job.  For the arguments see pyosd.Target.retry()."""
         return await self.carry(retrying.retry(KINDS, self, job, code=code, failed=failed, **how))
 
     def job(self, job: ObjectRef) -> AsyncJob:

@@ -32,18 +32,28 @@ PARAMS = (
 
 
 def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> list[ManagerMethod]:
-    """The rows.  log: keeps a line of the log of changes."""
+    """The rows of these requests.  log: writes a line to the log of changes."""
+    of = _KeyRequests(keys, log)
+    return [
+        ManagerMethod("keys.ls", of.ls),
+        ManagerMethod("keys.add", of.add, PARAMS, ("name", "public"), changes=True),
+        ManagerMethod("keys.rm", of.rm, (WHO,), ("name",), changes=True),
+    ]
 
-    async def changed(request: AdminRequest, was: str, now: str) -> None:
-        name = str(request.params["name"])
-        await log(Change("", request.method, request.who, request.why, {name: was}, {name: now}))
 
-    async def ls(request: AdminRequest) -> Any:
-        found = sorted(keys.clients.items(), key=lambda item: item[1].name)
+class _KeyRequests:
+    """Carries the requests out."""
+
+    def __init__(self, keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> None:
+        self._keys, self._log = keys, log
+
+    async def ls(self, request: AdminRequest) -> Any:
+        found = sorted(self._keys.clients.items(), key=lambda item: item[1].name)
         return {"keys": [vars(client) | {"public": public} for public, client in found]}
 
-    async def add(request: AdminRequest) -> Any:
+    async def add(self, request: AdminRequest) -> Any:
         name, role, public = (request.params[key] for key in ("name", "role", "public"))
+        keys = self._keys
         if not NAME.fullmatch(name):
             raise RequestRefused("bad-value", f"'{name}' is no name: letters, digits, _ . @ -")
         if not KEY.fullmatch(public):
@@ -52,7 +62,7 @@ def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> li
             raise RequestRefused(
                 "bad-value", f"this is the key of '{keys.clients[public].name}' already"
             )
-        if find(name) is not None:
+        if self._find(name) is not None:
             raise RequestRefused(
                 "bad-value", f"there is a key of '{name}'", f"osd manager keys rm {name}"
             )
@@ -60,16 +70,12 @@ def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> li
             write_key(keys.authorized / f"{name}.key", CurvePair(public), role)
         except OSError as error:
             raise RequestRefused("failed", f"cannot write the key: {error.strerror}") from None
-        keys.reload()
-        await changed(request, "none", role)
+        await self._changed(request, "none", role)
         return {"name": name, "role": role}
 
-    def find(name: str) -> KeyHolder | None:
-        return next((each for each in keys.clients.values() if each.name == name), None)
-
-    async def rm(request: AdminRequest) -> Any:
-        name = request.params["name"]
-        client = find(name)
+    async def rm(self, request: AdminRequest) -> Any:
+        name, keys = request.params["name"], self._keys
+        client = self._find(name)
         if client is None:
             there = ", ".join(sorted(each.name for each in keys.clients.values()))
             raise RequestRefused("no-such-key", f"no key of '{name}'", f"there are: {there}")
@@ -82,12 +88,15 @@ def key_methods(keys: ClientKeys, log: Callable[[Change], Awaitable[Any]]) -> li
                 keys.local.unlink(missing_ok=True)
         except OSError as error:
             raise RequestRefused("failed", f"cannot remove the key: {error.strerror}") from None
-        keys.reload()
-        await changed(request, client.role, "none")
+        await self._changed(request, client.role, "none")
         return {"name": name, "role": client.role}
 
-    return [
-        ManagerMethod("keys.ls", ls),
-        ManagerMethod("keys.add", add, PARAMS, ("name", "public"), changes=True),
-        ManagerMethod("keys.rm", rm, (WHO,), ("name",), changes=True),
-    ]
+    def _find(self, name: str) -> KeyHolder | None:
+        return next((each for each in self._keys.clients.values() if each.name == name), None)
+
+    async def _changed(self, request: AdminRequest, was: str, now: str) -> None:
+        """Use the changed keys, and log the change."""
+        self._keys.reload()
+        name = str(request.params["name"])
+        change = Change("", request.method, request.who, request.why, {name: was}, {name: now})
+        await self._log(change)

@@ -146,32 +146,21 @@ class Executor(FuturesExecutor):
                 if array is not None:
                     return _array_results(array, timeout)
             chunks = iter(every)
+        jobs = self._jobs_of(fn, chunks, name)
+        return _results(deque(islice(jobs, buffersize)), jobs, deadline)
+
+    def _jobs_of(
+        self, fn: Callable[..., Any], chunks: Iterable[tuple[list[Any], bool]], name: str
+    ) -> Iterator[Job]:
+        """Submit a job for each chunk, when the next one is asked for."""
         sources = {objects: map_source(fn, objects, self._modules) for objects in (False, True)}
-
-        def submit_next(count: int | None) -> Iterator[Job]:
-            for chunk, objects in islice(chunks, count):
-                yield self._submit(sources[objects], chunk, name=name)
-
-        under_way = deque(submit_next(buffersize))
-
-        def results() -> Iterator[Any]:
-            try:
-                while under_way:
-                    job = under_way.popleft()
-                    left = None if deadline is None else max(0.0, deadline - time.monotonic())
-                    found = job.result(left)
-                    under_way.extend(submit_next(1))
-                    yield from found
-            finally:
-                for job in under_way:
-                    job.cancel()
-
-        return results()
+        for chunk, objects in chunks:
+            yield self._submit(sources[objects], chunk, name=name)
 
     def _submit_array(
         self, fn: Callable[..., Any], chunks: list[tuple[list[Any], bool]], name: str
     ) -> JobArray | None:
-        """All of them as one array; None: the target takes no such long ones."""
+        """Submit all chunks as one array.  None: the target does not take an array of this length."""
         source = array_map_source(fn, any(objects for _, objects in chunks), self._modules)
         try:
             array = self._submit(
@@ -234,13 +223,27 @@ class Executor(FuturesExecutor):
 
 
 def _fits_array(chunks: list[tuple[list[Any], bool]]) -> bool:
-    """Each member of an array is handed the arguments of all: they must be few."""
+    """Whether the arguments are few enough: each member of an array gets those of all."""
     if not 2 <= len(chunks) <= _ARRAY_MOST:
         return False
     try:
         return len(json.dumps([chunk for chunk, _ in chunks])) <= _ARRAY_ARGS
     except (TypeError, ValueError):
-        return False  # who submits it says what is wrong
+        return False  # submit() reports what is wrong
+
+
+def _results(under_way: deque[Job], others: Iterator[Job], deadline: float | None) -> Iterator[Any]:
+    """Results in order.  One of the other jobs is submitted when one under way has ended."""
+    try:
+        while under_way:
+            job = under_way.popleft()
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            found = job.result(left)
+            under_way.extend(islice(others, 1))
+            yield from found
+    finally:
+        for job in under_way:
+            job.cancel()
 
 
 def _array_results(array: JobArray, timeout: float | None) -> Iterator[Any]:
