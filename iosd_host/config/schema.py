@@ -57,22 +57,22 @@ class ConfigError(Exception):
 
 
 Convert = Callable[[Any], Any]
-"""From TOML to what we use.  Raises ValueError with the rest of "KEY must be ..."."""
+"""Converts a value of TOML.  Raises: ValueError with the rest of "KEY must be ..."."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """A row: what may stand at a key, and its option of `osd target serve`, if it has one.
+    """One key: its values, and its option of `osd target serve`, if it has one.
 
     Attributes:
-        default: None: it is not set.
+        default: None: the key is not set.
         meaning: one line for people.
-        help: of the option; "": as meaning.
-        unset: what holds while a key without a default is not set, for people.
-        example: a value that could be there, as in a file, where the default depends on the host.
-        metavar: of the option's value; "": as its kind has it.
-        envvar: a variable of the environment that gives the option, too.
-        module: the option of the module in tgtd that gets the value; "": none does.
+        help: text of the option; "": meaning.
+        unset: the effect if a key without a default is not set, for people.
+        example: a value as in a file, if the default depends on the host.
+        metavar: name of the option's value; "": that of its kind.
+        envvar: environment variable that sets the option, too.
+        module: option of the module in tgtd that gets the value; "": none.
     """
 
     name: str
@@ -87,20 +87,20 @@ class Key:
     module: str = field(default="", kw_only=True)
 
     def show(self, value: Any) -> Any:
-        """A value as it would be written: sizes and times with units."""
+        """A value as in a file: sizes and times with units."""
         return getattr(self.convert, "show", lambda plain: plain)(value)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value and where it was said: a file, a flag, or "default"."""
+    """A value and its origin: a file, a flag, or "default"."""
 
     value: Any
     origin: str
 
 
 def known(name: str, names: Iterable[str], what: str, where: str) -> None:
-    """Refuse a name that is not among those, naming the nearest."""
+    """Refuse an unknown name, and suggest the nearest one."""
     choices = list(names)
     if name in choices:
         return
@@ -142,7 +142,7 @@ def text(value: Any) -> str:
 
 
 def path(value: Any) -> str:
-    """The path of what may be absent."""
+    """A path that may not exist."""
     return text(value)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The policy's input and output: loads and decisions.  Values only.
 
-A load is one reading of one target (docs/control.md, SNAPSHOT), a decision one request to it.  The
-policy between them (policy.py) knows no sockets and no clock: time is in the load.  Times are seconds,
-of the target's monotonic clock; sizes are bytes; shares lie between 0 and 1.
+A load is one reading of one target (docs/control.md, SNAPSHOT).  A decision is one request to it.  The
+policy between them (policy.py) uses no sockets and no clock: the load has the time.  Times are seconds
+of the target's monotonic clock, sizes bytes, and shares 0 to 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Mode(StrEnum):
-    """Of a pool, as an administrator sets it."""
+    """The mode of a pool, as an administrator sets it."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -40,10 +40,10 @@ class WorkerLoad:
     """The threads that run ordinary commands.
 
     Attributes:
-        count: there are so many.
-        busy: of them at work.
-        queued: commands that wait for one.
-        oldest: how long the first of these has waited.
+        count: number of workers.
+        busy: number of workers that run a command.
+        queued: commands that wait for a worker.
+        oldest: how long the first of them has waited.
     """
 
     count: int
@@ -58,16 +58,16 @@ class PoolLoad:
 
     Attributes:
         min, max: bounds of active, as configured or set by an administrator.
-        active: slots that may work now.
-        busy: slots at work.
-        warm_spare: sandboxes kept warm beyond those at work.
-        ready, warming: sandboxes that wait for a job, and those that come up.
+        active: slots that can run jobs now.
+        busy: slots that run a job.
+        warm_spare: prestarted sandboxes to keep, beyond those that run a job.
+        ready, warming: sandboxes that wait for a job, and sandboxes that are starting.
         queued: jobs that wait and could run.
-        oldest: how long the first of these has waited.
-        arrived, started, ended: jobs since the target started.
-        run_seconds: total of the ended ones' time at work.
-        warm_seconds: how long a sandbox takes to come up, lately.
-        memory_per_slot: what one job may use at most.
+        oldest: how long the first of them has waited.
+        arrived, started, ended: number of jobs since the target started.
+        run_seconds: total run time of the ended jobs.
+        warm_seconds: how long the start of a sandbox has taken lately.
+        memory_per_slot: most memory of one job.
     """
 
     name: str
@@ -92,8 +92,10 @@ class PoolLoad:
 
 @dataclass(frozen=True)
 class Pressure:
-    """Share of the last 10 s in which something waited for the resource (pressure-stall `some`); None: the
-    kernel does not tell."""
+    """Share of the last 10 s in which a task waited for the resource (pressure-stall `some`).
+
+    None: the kernel does not report it.
+    """
 
     cpu: float | None = None
     memory: float | None = None
@@ -116,12 +118,12 @@ class Scale:
     """How a pool or the workers follow their load (pools.md, [pool.scale]).
 
     Attributes:
-        auto: whether they do; else an administrator has set the size.
-        interval: between two looks, except when jobs wait.
-        wait_count: looks in a row that must agree before something is made smaller.
-        up_factor: at most so much larger at a time.
-        cooldown: after a change the other way round, except up when jobs wait.
-        spares: least and most sandboxes kept warm beyond those at work; of a pool.
+        auto: follow the load; False: an administrator has set the size.
+        interval: seconds between two checks; jobs that wait are checked earlier.
+        wait_count: consecutive checks that must agree before a size is reduced.
+        up_factor: greatest factor of one increase.
+        cooldown: seconds before a change in the other direction, except an increase for waiting jobs.
+        spares: least and most prestarted sandboxes of a pool, beyond those that run a job.
     """
 
     auto: bool = True
@@ -138,12 +140,12 @@ class Bounds:
 
     Attributes:
         workers: least and most threads for commands.
-        workers_scale: how they follow.
-        pools: by name; a pool that is not here has Scale's defaults.
+        workers_scale: how their number follows the load.
+        pools: by name; other pools have the defaults of Scale.
         memory: for all jobs together; None: not declared.
         cores: processors of the target's host.
-        patience: a command may wait so long for a worker; beyond that jobs give way.
-        sandboxes: of all pools together, at work or not (iosd-sandboxd's bound).
+        patience: how long a command can wait for a worker before jobs give way.
+        sandboxes: most sandboxes of all pools together, with or without a job (iosd-sandboxd's limit).
     """
 
     workers: tuple[int, int] = (1, 8)
@@ -165,7 +167,7 @@ class SetWorkers:
 
 @dataclass(frozen=True)
 class SetActive:
-    """Slots of a pool that may work."""
+    """Slots of a pool that can run jobs."""
 
     pool: str
     active: int
@@ -174,7 +176,7 @@ class SetActive:
 
 @dataclass(frozen=True)
 class SetSpares:
-    """Sandboxes of a pool kept warm beyond those at work."""
+    """Prestarted sandboxes of a pool, beyond those that run a job."""
 
     pool: str
     spares: int
@@ -183,7 +185,7 @@ class SetSpares:
 
 @dataclass(frozen=True)
 class Shed:
-    """Whether new jobs are refused."""
+    """Whether the target refuses new jobs."""
 
     on: bool
     why: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The resource manager's policy: readings of one target in, decisions out (docs/manager.md).
 
-Pure: no clock, no I/O, no chance; its memory comes from earlier readings.  Parts:
-follow.py (how a size follows a need), rates.py (what counters tell), strain.py (when jobs give way),
+Pure: no clock, no I/O, no randomness; its state comes from earlier readings.  Parts:
+follow.py (how a size follows a need), rates.py (rates from counters), strain.py (when jobs give way),
 resources.py (memory).  Not here: the connection (manager/target.py).
 """
 
@@ -33,11 +33,11 @@ from iosd_host.policy.strain import Strain, judge
 __all__ = ["Policy"]
 
 GAP = 3.0
-"""Intervals without a reading after which the looks before them agree with nothing."""
+"""Intervals without a reading after which earlier checks no longer count."""
 REPEAT, REPEAT_MOST = 1.0, 32.0
-"""Seconds after which a decision that readings do not show is made again; twice as late each time."""
+"""Seconds until a decision that readings do not show is repeated; the delay doubles each time."""
 QUEUE_AGE = 0.001
-"""Seconds a command has waited when its queue is one: others have gone on before the reading is read."""
+"""Seconds after which a waiting command counts as a queue.  Shorter waits end before the decision."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class _Pool:
 
 @dataclass
 class _Asked:
-    """A decision that no reading shows yet."""
+    """A decision that readings do not show yet."""
 
     value: int
     at: float
