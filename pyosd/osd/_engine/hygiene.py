@@ -185,7 +185,7 @@ def _note_surroundings() -> None:
     )
 
 
-def _watch(kinds: reach.Kinds) -> None:
+def _watch(kinds: reach.ByType) -> None:
     """Note how everything else is, functions and classes as a list of their own."""
     chosen = reach.changeable(kinds, [*baseline.dicts, host.reserve])
     baseline.watched = (

@@ -29,10 +29,10 @@ from .._sandbox import core
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Kinds = dict[int, list[Any]]  # objects by the ids of their types, which need not have a hash
+ByType = dict[int, list[Any]]  # objects by the ids of their types, which need not have a hash
 
 __all__ = [
-    "Kinds",
+    "ByType",
     "abstract_classes",
     "add",
     "caches",
@@ -89,27 +89,27 @@ CHANGING = (
 )
 
 
-def reach(roots: list[Any]) -> Kinds:
+def reach(roots: list[Any]) -> ByType:
     """These objects, and all that they refer to but for constants."""
     return core.reach(roots, CONSTANT)
 
 
-def add(kinds: Kinds, more: Iterable[Any]) -> None:
+def add(kinds: ByType, more: Iterable[Any]) -> None:
     """Add these objects, where they are not there."""
-    fresh: Kinds = {}
+    fresh: ByType = {}
     for each in more:
         fresh.setdefault(id(type(each)), []).append(each)
     for key, objects in fresh.items():
         kinds[key] = list({id(each): each for each in (*kinds.get(key, ()), *objects)}.values())
 
 
-def of_kind(kinds: Kinds, *wanted: type) -> list[Any]:
+def of_kind(kinds: ByType, *wanted: type) -> list[Any]:
     """The objects whose types are these or derived from them."""
     found = [objects for objects in kinds.values() if issubclass(type(objects[0]), wanted)]
     return list(itertools.chain.from_iterable(found))
 
 
-def changeable(kinds: Kinds, restored: Iterable[object]) -> list[Any]:
+def changeable(kinds: ByType, restored: Iterable[object]) -> list[Any]:
     """Those that a script could leave something in, type by type, in the order of their addresses.
 
     Args: restored: not these.
@@ -125,7 +125,7 @@ def changeable(kinds: Kinds, restored: Iterable[object]) -> list[Any]:
     return [each for each in chosen if id(each) not in left_out]
 
 
-def dicts_of(kinds: Kinds) -> list[dict[str, Any]]:
+def dicts_of(kinds: ByType) -> list[dict[str, Any]]:
     """The attributes of instances, as dicts: made when they are asked for, so from now on they can be
     compared, and in some types unknown to the garbage collector."""
     others = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, *STREAMS)
@@ -159,12 +159,12 @@ def is_of_subclasses(table: dict[Any, Any]) -> bool:
     )
 
 
-def lru_caches(kinds: Kinds) -> tuple[Any, ...]:
+def lru_caches(kinds: ByType) -> tuple[Any, ...]:
     """Functions that remember what they were called with."""
     return tuple(kinds.get(id(functools._lru_cache_wrapper), ()))
 
 
-def abstract_classes(kinds: Kinds) -> tuple[type, ...]:
+def abstract_classes(kinds: ByType) -> tuple[type, ...]:
     """Classes that remember which others are their subclasses."""
     return tuple(of_kind(kinds, abc.ABCMeta))
 
@@ -190,7 +190,7 @@ def are_codecs(table: dict[Any, Any]) -> bool:
     )
 
 
-def caches(kinds: Kinds) -> list[dict[Any, Any]]:
+def caches(kinds: ByType) -> list[dict[Any, Any]]:
     """Dicts that the interpreter or the library fills by the way, and that no module has."""
     found = [vars(each) for each in sys.path_importer_cache.values() if each is not None]
     found += filter(are_codecs, kinds[id(dict)])
