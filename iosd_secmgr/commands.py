@@ -131,6 +131,7 @@ def serve(
     """Run the security manager in the foreground.  Prints its URL; ends on SIGTERM."""
     from iosd_secmgr import folder as folders
     from iosd_secmgr import hardening, process
+    from pyosd.cli.output.log_lines import log_to_stderr
 
     given = None
     if certificate or key or client_ca:
@@ -138,9 +139,7 @@ def serve(
             raise click.UsageError("--certificate, --key and --client-ca go together")
         given = process.Certificates(certificate, key, client_ca)
     hardening.harden()
-    logging.basicConfig(
-        level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    log_to_stderr("%(levelname)s %(name)s: %(message)s", logging.INFO)
 
     def ready(url: str) -> None:
         click.echo(url)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import pty
 import subprocess
+import unittest.mock
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,8 +19,9 @@ import click
 import pytest
 
 from pyosd.cli.frame.verb import Settings
+from pyosd.cli.output.log_lines import log_to_stderr
 from pyosd.cli.output.tables import json_line
-from pyosd.cli.output.terminal import Escaping, escaped
+from pyosd.cli.output.terminal import Escaping, escaped, harmless
 from tests import forked
 from tests.cli.conftest import Run
 from tests.cli.screen import written_to
@@ -110,6 +113,24 @@ def test_nothing_is_left_that_a_terminal_obeys() -> None:
     assert left == {"\n", "\t"}
     line = json_line({"a": every[:0xD800]})
     assert not {each for each in line if ord(each) < 32 or 127 <= ord(each) < 160}
+
+
+def test_log_lines_have_no_words_of_others_that_a_terminal_obeys(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As `osd mount` logs errors of its target."""
+    hostile = HOSTILE.decode(errors="surrogateescape") + "osd: forged"
+    root = logging.Logger("root")
+    with unittest.mock.patch.object(logging, "root", root):
+        log_to_stderr()
+        try:
+            raise ValueError(hostile)
+        except ValueError as error:
+            root.warning("READ: %s", error)
+            root.exception("our fault")
+    first, _, rest = capsys.readouterr().err.partition("\n")
+    assert first == "osd: READ: " + harmless(hostile) and "^Josd: forged" in first
+    assert "\x1b" not in rest and "ValueError: ^[]0;owned" in rest
 
 
 NAMES = (b"a\xffb", b"new\nline", b"esc\x1b]0;x\x07", b"[bold]")

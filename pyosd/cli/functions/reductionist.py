@@ -83,9 +83,11 @@ def reductionist(
 async def _until_a_signal(options: object, settings: Settings) -> None:
     import signal
 
+    from pyosd.cli.output.log_lines import log_to_stderr
     from pyosd.fronts.reductionist.server import ServerOptions, serve
 
     assert isinstance(options, ServerOptions)
+    log_to_stderr()
     stop = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 
 import click
@@ -53,6 +52,7 @@ def mount(
     """
     import os
 
+    from pyosd.cli.output.log_lines import log_to_stderr
     from pyosd.fronts.osdfs.run import CacheTimes, MountOptions
     from pyosd.fronts.osdfs.run import mount as run
     from pyosd.fronts.osdfs.server import MountLoop
@@ -69,6 +69,6 @@ def mount(
         patience=patience,
         others=os.geteuid() == 0 if others is None else others,
     )
-    logging.basicConfig(format="osd: %(message)s", level=logging.WARNING)
+    log_to_stderr()
     with asyncio.Runner(loop_factory=MountLoop) as runner:
         runner.run(run(options, place, lambda: settings.say(f"mounted on {place}")))
