@@ -136,8 +136,10 @@ def test_a_hostile_name_in_the_store(osd: Run, serving: Serving, pid: str, tmp_p
     with serving.connect(local=True) as target:
         evil = AttributeValue(Page.USER_INFORMATION, 9, b"../../evil")
         target.create_and_write(PartitionId(int(pid, 0)), b"data", attributes=[evil])
+        good = target.create_and_write(PartitionId(int(pid, 0)), b"good")
     done = osd("get", pid, tmp_path / "a" / "b", code=1)
-    assert "read the object by its id" in done.output
+    assert "read the object by its id" in done.output and "1 of 2 files failed" in done.output
+    assert (tmp_path / f"a/b/{good.object_id:#x}").read_bytes() == b"good"
     assert not (tmp_path / "evil").exists()
 
 

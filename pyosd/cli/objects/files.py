@@ -186,8 +186,8 @@ def get(
     if any(not each.partition_id for each in addresses):
         raise click.UsageError("give partitions as PID, or objects as PID/OID")
     with settings.connect() as target:
-        wanted = files_to_fetch(target, addresses, destination, pattern)
-        if pattern is not None and not wanted:
+        wanted, failed = files_to_fetch(target, addresses, destination, pattern)
+        if pattern is not None and not wanted and not failed:
             settings.say(f"no object has a name that matches '{pattern}'; osd obj ls shows names")
         if if_exists == "fail" and (taken := next((p for p, _ in wanted if p.exists()), None)):
             raise Failure(
@@ -208,29 +208,32 @@ def get(
                 records=TransferRecords(target.url),
                 progress=progress,
             )
-            report(settings, moved, len(wanted), total, lambda each: str(each.path))
+            report(settings, moved, len(wanted), total, lambda each: str(each.path), failed)
 
 
 def files_to_fetch(
     target: Target, addresses: Iterable[ObjectRef], destination: Path, pattern: str | None
-) -> list[tuple[Path, files.Entry]]:
-    """The objects with names that match, and their paths below the destination.
+) -> tuple[list[tuple[Path, files.Entry]], int]:
+    """The objects with names that match, with their paths below the destination.
 
-    Raises: Failure: a name cannot be a path there, or two objects have the same path.
+    Returns: those, and the number of objects with a name that no file can have, which are reported.
+
+    Raises: Failure: two objects have the same path.
     """
-    entries = itertools.chain.from_iterable(listed(target, each) for each in addresses)
-    try:
-        wanted = [
-            (files.place_of(destination, entry), entry)
-            for entry in entries
-            if pattern is None or fnmatch.fnmatchcase(entry.name, pattern)
-        ]
-    except ValueError as error:
-        raise Failure(Exit.FAILED, str(error)) from None
+    wanted = list[tuple[Path, files.Entry]]()
+    failed = 0
+    for entry in itertools.chain.from_iterable(listed(target, each) for each in addresses):
+        if pattern is not None and not fnmatch.fnmatchcase(entry.name, pattern):
+            continue
+        try:
+            wanted.append((files.place_of(destination, entry), entry))
+        except ValueError as error:  # others store names, too: theirs do not stop ours
+            failed += 1
+            click.echo(harmless(f"osd: {entry.obj}: {error}"), err=True)
     twice = duplicate(str(path) for path, _ in wanted)
     if twice is not None:
         raise Failure(Exit.FAILED, f"two objects would be the file {twice}; get them by PID/OID")
-    return wanted
+    return wanted, failed
 
 
 def listed(target: Target, address: ObjectRef) -> Iterator[files.Entry]:
@@ -250,12 +253,16 @@ def report(
     count: int,
     total: int,
     line: Callable[[files.Moved], str],
+    failed: int = 0,
 ) -> None:
     """Print each as it is done, and each that failed with the reason; then sum up.
 
+    Args:
+        failed: others, which have been reported.
+
     Raises: Failure: not all were moved.
     """
-    failed = 0
+    count += failed
     for each in moved:
         if each.error is None:
             if each.kept:
