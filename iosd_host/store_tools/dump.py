@@ -27,6 +27,7 @@ from iosd_host.store_tools.format.records import (
     Place,
     RecordType,
     RootRecord,
+    parse_dead_files,
     parse_partition_key,
     parse_partition_meta,
     partition_key,
@@ -110,8 +111,8 @@ def dump_address(store: Store, address: StoreAddress) -> Iterator[DumpedRow]:
 
 def dump_sums(store: Store, place: Place) -> Iterator[DumpedRow]:
     """The files with an object's checksums: their header, how many blocks have one."""
-    record = store.object(place)
-    if record is None or record.type is not RecordType.USER_OBJECT:
+    record = store.intact(place, RecordType.USER_OBJECT)
+    if record is None:
         return
     head = FileName(place, record.generation, False)
     for name in (head, dataclasses.replace(head, tail=True)):
@@ -206,6 +207,8 @@ def read_member(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
 def read_membership(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
     """From the member."""
     parsed = MemberKey.decode(key)
+    if len(value) != 4:
+        raise FormatError(f"a number of {len(value)} bytes")
     row = {"incarnation": parsed.place.incarnation, "collection": parsed.other_id}
     row["number"] = int.from_bytes(value, "big")
     yield {"what": "membership", "where": str(parsed.place)} | row
@@ -310,14 +313,13 @@ def read_meta(store: Store, key: bytes, value: bytes) -> Iterator[DumpedRow]:
         stage = IndexStage.decode(value)
         row |= {"where": str(place), "incarnation": place.incarnation} | dataclasses.asdict(stage)
     elif kind in (MetaKind.DEAD_FILES, MetaKind.DRAFT_FILES):
-        place = Place.decode(key[1:])
+        place, row["generation"] = parse_dead_files(key)
         row |= {"where": str(place), "incarnation": place.incarnation}
-        row["generation"] = int.from_bytes(key[21:], "big")
     elif kind is MetaKind.SUMS:
         row |= dataclasses.asdict(SumsRun.decode(value))
     elif kind is MetaKind.VERSIONS:
         row |= dataclasses.asdict(VersionsRun.decode(value))
-    elif kind is MetaKind.DEAD_EPOCH:
+    elif kind is MetaKind.DEAD_EPOCH and len(key) == 5:
         row["epoch"] = int.from_bytes(key[1:], "big")
     else:
         row["value"] = value

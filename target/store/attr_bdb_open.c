@@ -76,9 +76,8 @@ static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config
 					  DB_INIT_MPOOL | DB_THREAD | DB_PRIVATE | DB_RECOVER,
 				  0600);
 	if (!error && osd_bdb_log_lost(config->directory, &mark))
-		osd_error("the log of the database in '%s' is damaged: the last changes before the "
-			  "stop are "
-			  "lost; stop the target, and run 'osd target repair' or restore a backup",
+		osd_error("the log of the database in '%s' is damaged, and the last changes before "
+			  "the stop are lost: run 'osd target repair', or restore a backup",
 			  config->directory);
 	return error;
 }

@@ -6,6 +6,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,7 @@ def test_the_rest_of_a_damaged_backup(
     spoilt = data_file(made)
     spoil(spoilt)
     other = Store(folder / "other", store.two_roots, store.names)
-    words: list[Path | str] = [backups, *roots(store, other.folder)]
+    words: list[str | Path] = [backups, *roots(store, other.folder)]
     refused = run(backup_commands.restore, *words)
     assert refused.exit_code == 1 and "is damaged" in refused.stderr
     result = run(backup_commands.restore, *words, "--accept-damage")
@@ -113,6 +115,24 @@ def test_damaged_records_of_keys_are_restored(store: Store, backups: Path, folde
         ((first, last),) = decode_spans(database.get(Table.KEYS, nonces) or b"")
     assert first == 0 and last > 0
     assert other.kinds() == {"key-record-damaged"}
+
+
+def test_a_restore_while_the_clock_is_behind(
+    store: Store, backups: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host without a battery: no nonce of the backup's time is taken again."""
+    nonces = KeyName(Place(0, 0), KeyKind.NONCES, 0).encode()
+    late = time.time_ns() // 1_000_000 + 1_000_000
+    spans = b"".join(struct.pack(">QQ", late + 9 * n, late + 9 * n + 1) for n in range(8))
+    store.put(Table.KEYS, nonces, b"\1" + spans)
+    moment = make(store, backups)["moment_ms"]
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    other = restored(store, backups, folder / "other")
+    with other.database() as database:
+        found = decode_spans(database.get(Table.KEYS, nonces) or b"")
+    assert found[0][0] == 0 and found[0][1] > moment
+    assert found[-1][1] == late + 64 and len(found) == 8
+    assert other.check() == []
 
 
 def test_a_full_disk_is_no_damaged_backup(

@@ -54,6 +54,13 @@ def test_one_object(store: Store) -> None:
     assert len(values) == 6
 
 
+def test_an_object_whose_record_is_damaged(store: Store) -> None:
+    obj = store.names.attributed
+    DAMAGES["object record of another version"].act(store)
+    found = rows(store, f"{obj.partition_id:#x}/{obj.object_id:#x}")
+    assert {"damaged record", "attribute"} <= {each["what"] for each in found}
+
+
 def test_jobs_are_decoded(store: Store) -> None:
     found = rows(store, str(store.names.queued))
     job = next(each for each in found if each["what"] == "job")

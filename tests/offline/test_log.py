@@ -16,9 +16,11 @@ from iosd_host.cli import store as commands
 from iosd_host.store_tools.opening import tables
 from iosd_host.store_tools.opening.bdb import DatabaseError, apart
 from pyosd.types import PartitionId
+from tests.offline.damage import head_file
 from tests.offline.stores import FIRST, Snapshot, Store, look
 
 MADE = 30
+LOST = "the last changes before the stop are lost"
 
 
 def log_of(store: Store) -> Path:
@@ -50,6 +52,9 @@ def test_a_changed_byte_is_told(killed: tuple[Store, Snapshot]) -> None:
     at = len(data.rstrip(b"\0")) - 3000
     data[at] ^= 1
     log.write_bytes(data)
+    served = store.copy(store.folder / "served")
+    seen_in(served)
+    assert LOST in (served.folder / "log").read_text()
     (found,) = [each for each in store.check() if each["kind"] == "log-damaged"]
     assert f"{log.name} cannot be read from byte" in found["detail"]
     assert "log-damaged" in {each["kind"] for each in store.repair()}
@@ -63,6 +68,8 @@ def test_a_record_that_a_kill_cut_is_no_damage(killed: tuple[Store, Snapshot]) -
     log = log_of(store)
     os.truncate(log, len(log.read_bytes().rstrip(b"\0")) - 5)
     assert "log-damaged" not in store.kinds()
+    seen_in(store)
+    assert LOST not in (store.folder / "log").read_text()
 
 
 @pytest.mark.parametrize("template", [False, True], indirect=True, ids=["one root", "two roots"])
@@ -118,7 +125,7 @@ def test_a_full_disk_is_no_damage(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_table_of_another_user_is_no_damage(store: Store, before: Snapshot) -> None:
+def test_files_of_another_user(store: Store) -> None:
     for path in (store.folder, *store.folder.rglob("*")):
         os.chown(path, 12345, 12345)
     for path in store.folder.parents:
@@ -134,6 +141,14 @@ def test_a_table_of_another_user_is_no_damage(store: Store, before: Snapshot) ->
     assert store.digest() == untouched
     os.chown(table, 12345, 12345)
     assert store.repair() == []
+    data = head_file(store, store.names.plain)
+    os.chown(data, 0, 0)
+    (found,) = store.check()
+    assert found["kind"] == "unreadable" and "chown" in found["detail"]
+    os.chown(data, 12345, 12345)
+    data.chmod(0o400)
+    (found,) = store.check()
+    assert found["kind"] == "unreadable" and "chmod" in found["detail"]
 
 
 def test_a_crash_of_berkeley_db_is_a_finding(tmp_path: Path) -> None:

@@ -209,9 +209,8 @@ def new_folder(repository: Repository) -> Path:
     while names and f"{stamp}-{number:02d}" <= names[-1]:
         number += 1
         if number > 99:
-            raise Refused(
-                EXIT_FAILED, f"the clock is behind that of '{names[-1]}': set it right first"
-            )
+            text = f"the clock is behind that of '{names[-1]}': set it right, or move that backup"
+            raise Refused(EXIT_FAILED, f"{text} to another folder if its time is wrong")
     folder = repository.path / f"{stamp}-{number:02d}{PARTIAL}"
     folder.mkdir(mode=0o700)
     return folder

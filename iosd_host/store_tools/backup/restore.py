@@ -12,7 +12,6 @@ import dataclasses
 import fcntl
 import os
 import shutil
-import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from iosd_host.common.whole_file import write_whole
 from iosd_host.store_tools.backup.copying import READ, WRITE, copy_with_digest
 from iosd_host.store_tools.backup.make import REAL
 from iosd_host.store_tools.backup.repository import Backup, Damaged, ManifestRow
-from iosd_host.store_tools.format.keys import RECORD_VERSION, KeyKind, KeyName, decode_spans
+from iosd_host.store_tools.format.keys import KeyKind, KeyName, use_nonces
 from iosd_host.store_tools.format.marked import is_marked, marked
 from iosd_host.store_tools.format.records import FormatError, MetaKind
 from iosd_host.store_tools.format.superblock import Superblock
@@ -50,8 +49,6 @@ BEGINNING = frozenset({TOKEN, TOKEN + ".new", "superblock.new"})
 OPENINGS = 4096
 """Allowance for openings of the lost store since the backup. Numbers of openings, and values made
 from them (generations of files, boot epochs of capabilities), are not used again."""
-AHEAD_MS = 10_000
-"""Nonces may have been used with times so far ahead of the clock (docs/security-protocol.md)."""
 
 
 def restore(
@@ -82,7 +79,7 @@ def restore(
             stack.enter_context(taken(folder, blocks[label], token, uid, gid))
         damaged = copy_files(backup, rows, roots, tell, accept_damage)
         with as_owner(data):
-            begin_anew(data / "db")
+            begin_anew(data / "db", backup.about.moment_ms)
         for folder in roots.values():
             sync_file_system(folder)
         for label in sorted(roots, reverse=True):  # main last: without it nothing is served
@@ -276,16 +273,17 @@ def copy_file(source: Path, root: Path, name: str, row: ManifestRow) -> str:
 # ---- what must not be used again ---------------------------------------------------------------
 
 
-def begin_anew(folder: Path) -> None:
+def begin_anew(folder: Path, moment_ms: int) -> None:
     """Recover the database; see that the restored store gives out and takes nothing that the lost one
     may have given out or taken since the backup.
 
+    Args: moment_ms: of the backup, in ms since 1970: the clock may be behind.
     Raises: Refused: the database cannot be opened; OSError: the disk is full.
     """
     try:
         with StoreDatabase(folder, create=True) as database:
             count_openings(database)
-            refuse_nonces(database, time.time_ns() // 1_000_000 + AHEAD_MS)
+            refuse_nonces(database, max(moment_ms, time.time_ns() // 1_000_000))
     except DatabaseError as error:
         raise_outside(error, folder)
         text = f"the database in the backup cannot be opened: {text_of(error)}"
@@ -303,8 +301,8 @@ def count_openings(database: StoreDatabase) -> None:
             transaction.put(Table.META, kind.key, number.to_bytes(4, "big"))
 
 
-def refuse_nonces(database: StoreDatabase, until_ms: int) -> None:
-    """Every nonce with a time until then counts as used, for every key there is.
+def refuse_nonces(database: StoreDatabase, now_ms: int) -> None:
+    """Every nonce with a time until now counts as used, for every key there is.
 
     Damaged records stay as they are for `repair`, but for the nonces' own.
     """
@@ -314,21 +312,6 @@ def refuse_nonces(database: StoreDatabase, until_ms: int) -> None:
             places.add(KeyName.decode(key).place)
     for place in places:
         key = KeyName(place, KeyKind.NONCES, 0).encode()
-        value = database.get(Table.KEYS, key)
-        spans = [(0, until_ms)]
-        for first, last in used_spans(value):
-            if first <= spans[0][1] + 1:
-                spans[0] = 0, max(spans[0][1], last)
-            else:
-                spans.append((first, last))
-        record = bytes((RECORD_VERSION,)) + b"".join(struct.pack(">QQ", *each) for each in spans)
+        record = use_nonces(database.get(Table.KEYS, key), now_ms)
         with database.transaction() as transaction:
             transaction.put(Table.KEYS, key, record)
-
-
-def used_spans(value: bytes | None) -> list[tuple[int, int]]:
-    """Times of nonces that are used; none if the record is absent or damaged."""
-    try:
-        return [] if value is None else sorted(decode_spans(value))
-    except FormatError:
-        return []

@@ -46,7 +46,7 @@ def arrays_under_way(store: Store) -> list[JobRecord]:
     """Arrays that have not ended.  Their members need have no record until something happens to them."""
     found = []
     for key, _ in store.db.walk(Table.JOBS):
-        if key[0] != JobKeyKind.RECORD:
+        if key[:1] != bytes((JobKeyKind.RECORD,)):
             continue
         try:
             record = job_record(store, JobKey.decode(key).job)

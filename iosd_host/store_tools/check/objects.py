@@ -8,6 +8,7 @@ these are looked at.  Then the folders are walked, and each file's object is loo
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -297,7 +298,7 @@ def check_files(store: Store, seen: Seen, progress: StoreProgress) -> Iterator[P
     total = store.db.count(Table.OBJECTS)
     number = 0
     for root in store.roots:
-        for path, odd in data_files(root.data):
+        for path, odd in data_files(root.data, root.path.stat().st_uid):
             if number % TELL_EVERY == 0:
                 progress("files", number, total)
             number += 1
@@ -307,8 +308,24 @@ def check_files(store: Store, seen: Seen, progress: StoreProgress) -> Iterator[P
                 yield Problem(ProblemKind.UNREADABLE, f"{root.data}/{path}", str(error))
 
 
-def data_files(data: Path) -> Iterator[tuple[str, str]]:
-    """Paths below a folder, and what they are if not regular files."""
+def why_closed(entry: os.DirEntry[str], owner: int) -> str:
+    """Why the target, which runs as that user, cannot open a file; "": it can."""
+    if owner == 0:
+        return ""
+    try:
+        info = entry.stat(follow_symlinks=False)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if info.st_uid != owner:
+        return f"cannot be opened: it belongs to user {info.st_uid}, the store to {owner}: chown it"
+    both = stat.S_IRUSR | stat.S_IWUSR
+    if info.st_mode & both != both:
+        return f"cannot be opened: its mode is {stat.S_IMODE(info.st_mode):#o}: chmod it"
+    return ""
+
+
+def data_files(data: Path, owner: int) -> Iterator[tuple[str, str]]:
+    """Paths below a folder, and what is wrong with them, if anything."""
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -323,7 +340,7 @@ def data_files(data: Path) -> Iterator[tuple[str, str]]:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(path)
                 elif entry.is_file(follow_symlinks=False):
-                    yield path, ""
+                    yield path, why_closed(entry, owner)
                 else:
                     yield path, "neither a file nor a folder"
 

@@ -120,7 +120,7 @@ class ProblemKind(Enum):
     COMMAND_DAMAGED = ("a command in progress that makes no sense", "moved to lost+found")
     KEY_RECORD_DAMAGED = (
         "a record of a secret key, or of times of nonces, that makes no sense",
-        "removed: the key is to be set again",
+        "removed: the key is to be set again; nonces until now count as used",
     )
     KEY_WITHOUT_SEAL = (
         "a secret key, but the file `seal` is missing or not whole",

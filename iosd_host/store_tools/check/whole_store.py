@@ -39,6 +39,7 @@ from iosd_host.store_tools.opening.store import Life, Store, StoreProgress
 
 __all__ = ["check_store"]
 
+META_KEY_MOST = 48
 BOOT_MAX = 0xF000_0000
 """A count of openings beyond this is damage, not age."""
 
@@ -147,18 +148,23 @@ def check_queue(store: Store) -> Iterator[Problem]:
 def check_meta(store: Store, key: bytes, value: bytes) -> Iterator[Problem]:
     """One record.  Raises: FormatError."""
     kinds = tuple(MetaKind)
-    if not key or key[0] not in kinds:
+    if not 0 < len(key) <= META_KEY_MOST:  # longer ones keep the target from reading the table
+        raise FormatError(f"a key of {len(key)} bytes")
+    if key[0] not in kinds:
         where = f"meta.db {key.hex()}"
         yield Problem(ProblemKind.UNKNOWN_META, where, "", Table.META, key, value)
         return
     kind = MetaKind(key[0])
-    if kind in (
-        *(MetaKind.ROOT, MetaKind.BOOT, MetaKind.CLEAN, MetaKind.INDEX_BOOT),
-        *(MetaKind.SUMS, MetaKind.SCRUB),
+    if (
+        kind
+        in (
+            *(MetaKind.ROOT, MetaKind.BOOT, MetaKind.CLEAN, MetaKind.INDEX_BOOT),
+            *(MetaKind.SUMS, MetaKind.SCRUB, MetaKind.VERSIONS),
+        )
+        and len(key) != 1
     ):
-        if len(key) != 1:
-            raise FormatError(f"a key of {len(key)} bytes instead of 1")
-    elif kind is MetaKind.VERSIONS:
+        raise FormatError(f"a key of {len(key)} bytes instead of 1")
+    if kind is MetaKind.VERSIONS:
         try:
             VersionsRun.decode(value)
         except FormatError as error:

@@ -9,13 +9,22 @@ from enum import IntEnum
 
 from iosd_host.store_tools.format.records import FormatError, Place
 
-__all__ = ["SEAL_BYTES", "KeyKind", "KeyName", "decode_identifier", "decode_spans"]
+__all__ = [
+    "SEAL_BYTES",
+    "KeyKind",
+    "KeyName",
+    "decode_identifier",
+    "decode_spans",
+    "use_nonces",
+]
 
 SEAL_BYTES = 32
 RECORD_VERSION = 1
 RECORD_BYTES = 1 + 7 + 92
 VERSIONS = 16
 SPANS = 8
+AHEAD_MS = 10_000
+"""Nonces may have been used with times so far ahead of the clock (docs/security-protocol.md)."""
 
 
 class KeyKind(IntEnum):
@@ -77,3 +86,22 @@ def decode_spans(value: bytes) -> list[tuple[int, int]]:
         raise FormatError(f"a record of {len(value)} bytes")
     spans = [struct.unpack_from(">QQ", value, 1 + 16 * each) for each in range(count)]
     return [(first, last) for first, last in spans]
+
+
+def use_nonces(value: bytes | None, now_ms: int) -> bytes:
+    """A record by which every nonce that can have been used until now counts as used.
+
+    Args: value: the record; None: there is none.  Of a damaged one nothing is kept.
+    """
+    try:
+        used = [] if value is None else sorted(decode_spans(value))
+    except FormatError:
+        used = []
+    spans = [(0, now_ms + AHEAD_MS)]
+    for first, last in used:
+        # The clock may be behind: then more spans would be left than a record has.
+        if first <= spans[-1][1] + 1 or len(spans) == SPANS:
+            spans[-1] = spans[-1][0], max(spans[-1][1], last)
+        else:
+            spans.append((first, last))
+    return bytes((RECORD_VERSION,)) + b"".join(struct.pack(">QQ", *each) for each in spans)

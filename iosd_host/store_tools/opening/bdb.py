@@ -49,6 +49,8 @@ CACHE_MIN = 4 << 20
 PAGE_BYTES = 8192
 POSITION = struct.Struct("=II")
 """The first bytes of a page."""
+FILE_ID = slice(52, 72)
+"""In the first page."""
 LOG_FILE_MAX = 64 << 20
 LOG_FILE_MIN = 4 << 20
 LOG_BUFFER_BYTES = 1 << 20
@@ -204,7 +206,7 @@ class StoreDatabase:
             return
         at = max(prefix, start)
         while True:
-            batch = self._batch(table, at)
+            batch = self._batch(table, at, prefix)
             for key, value in batch:
                 if not key.startswith(prefix):
                     return
@@ -213,13 +215,16 @@ class StoreDatabase:
                 return
             at = batch[-1][0] + b"\0"
 
-    def _batch(self, table: Table, at: bytes) -> list[tuple[bytes, bytes]]:
+    def _batch(self, table: Table, at: bytes, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        """Records from a key on; of those without the prefix the first."""
         cursor = self._handles[table].cursor(txn=self._transaction)
         batch: list[tuple[bytes, bytes]] = []
         try:
             record = cursor.set_range(at)
             while record is not None and len(batch) < WALK_BATCH:
                 batch.append(record)
+                if not record[0].startswith(prefix):
+                    break
                 if len(batch) < WALK_BATCH:
                     record = cursor.next()
         finally:
@@ -417,7 +422,22 @@ def damaged_tables(folder: Path) -> dict[Table, str]:
         lines = done.stderr.decode("utf-8", "replace").splitlines()
         if done.returncode:
             found[table] = lines[0].partition(": ")[2] if lines else "its verification died"
-    return found
+    return found | copied_tables(folder, there)
+
+
+def copied_tables(folder: Path, there: Iterable[Table]) -> dict[Table, str]:
+    """Tables that are one file twice.  Berkeley DB tells its files apart by an id in them, and would
+    write changes of one into the other."""
+    owners = dict[bytes, list[Table]]()
+    for table in there:
+        with (folder / table.value).open("rb") as file:
+            owners.setdefault(file.read(FILE_ID.stop)[FILE_ID], []).append(table)
+    return {
+        table: f"it has the file id of {' and '.join(each.value for each in same if each != table)}"
+        for same in owners.values()
+        if len(same) > 1
+        for table in same
+    }
 
 
 def salvage(table: Path) -> Iterator[tuple[bytes, bytes]]:

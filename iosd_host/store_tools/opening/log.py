@@ -18,20 +18,23 @@ HEADER = struct.Struct("=II")
 HEADER_BYTES = 12
 
 
-def records_end(data: bytes) -> int:
-    """The end of the records of a log file, by their headers."""
+def last_record(data: bytes) -> tuple[int, int]:
+    """Begin and end of the last record of a log file, by the headers."""
     at, before = 0, 0
     while at + HEADER_BYTES <= len(data):
         previous, length = HEADER.unpack_from(data, at)
         if length < HEADER_BYTES or at + length > len(data) or previous != before:
             break
         before, at = at, at + length
-    return at
+    return before, at
 
 
 def written_end(data: bytes) -> int:
-    """The end of what recovery should read.  A record that a kill has left in part does not count."""
-    end, whole = records_end(data), len(data.rstrip(b"\0"))
+    """The end of what recovery should read.  A record that a kill has left in part does not count: zeros
+    follow its first bytes."""
+    (begin, end), whole = last_record(data), len(data.rstrip(b"\0"))
+    if whole < end:
+        return begin
     torn = end + HEADER_BYTES <= len(data) and whole <= end + HEADER.unpack_from(data, end)[1]
     return end if torn or whole <= end + HEADER_BYTES else whole
 

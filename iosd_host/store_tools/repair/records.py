@@ -16,6 +16,7 @@ from iosd_host.store_tools.repair.jobs import (
     job_key,
     surrogate_mark,
 )
+from iosd_host.store_tools.repair.keys import key_record
 from iosd_host.store_tools.repair.partitions import (
     boot_counter,
     id_mark,
@@ -84,7 +85,7 @@ REPAIRS: dict[ProblemKind, Repair] = {
     ProblemKind.INDEX_MISSING: index_missing,
     ProblemKind.INDEX_SUPERFLUOUS: remove_record,
     ProblemKind.COMMAND_DAMAGED: keep_record,
-    ProblemKind.KEY_RECORD_DAMAGED: remove_record,
+    ProblemKind.KEY_RECORD_DAMAGED: key_record,
     ProblemKind.KEY_WITHOUT_SEAL: remove_record,
     ProblemKind.SURROGATE_UNFINISHED: surrogate_mark,
     ProblemKind.SURROGATE_UNMARKED: surrogate_mark,
