@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import pytest
 from iosd_host.cli import store as commands
 from iosd_host.store_tools.opening import tables
 from iosd_host.store_tools.opening.bdb import DatabaseError, apart
+from iosd_host.store_tools.opening.log import HEADER
 from pyosd.types import PartitionId
 from tests.offline.damage import head_file
 from tests.offline.stores import FIRST, Snapshot, Store, look
@@ -44,13 +46,21 @@ def seen_in(store: Store) -> Snapshot:
         return look(osd)
 
 
-def test_a_changed_byte_is_told(killed: tuple[Store, Snapshot]) -> None:
+def record_after(data: bytes, near: int) -> int:
+    """Where a record of the log begins."""
+    at = 0
+    while at < near:
+        at += HEADER.unpack_from(data, at)[1]
+    return at
+
+
+@pytest.mark.parametrize("inside", [4, 20], ids=["in a header", "in a record"])
+def test_a_changed_byte_is_told(killed: tuple[Store, Snapshot], inside: int) -> None:
     """Recovery takes it for the end of the log, and drops all that follows."""
     store, seen = killed
     log = log_of(store)
     data = bytearray(log.read_bytes())
-    at = len(data.rstrip(b"\0")) - 3000
-    data[at] ^= 1
+    data[record_after(bytes(data), len(data.rstrip(b"\0")) - 3000) + inside] ^= 1
     log.write_bytes(data)
     served = store.copy(store.folder / "served")
     seen_in(served)
@@ -149,6 +159,23 @@ def test_files_of_another_user(store: Store) -> None:
     data.chmod(0o400)
     (found,) = store.check()
     assert found["kind"] == "unreadable" and "chmod" in found["detail"]
+
+
+def test_copies_of_killed_checks_are_removed(store: Store) -> None:
+    """Of the database, as large as it is; not the copy of a check that still runs."""
+    dead, held, young = (store.folder / f"iosd-store.{name}" for name in ("dead", "held", "young"))
+    for path in (dead, held, young):
+        path.mkdir()
+        (path / "objects.db").write_bytes(b"copy")
+    for path in (dead, held):
+        os.utime(path, (0, 0))
+    descriptor = os.open(held, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        assert store.check() == []
+    finally:
+        os.close(descriptor)
+    assert sorted(store.folder.glob("iosd-store.*")) == [held, young]
 
 
 def test_a_crash_of_berkeley_db_is_a_finding(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,7 @@ __all__ = [
 FICLONE = 0x4004_9409
 PIECE = 256 << 10
 ZEROS = bytes(PIECE)
+COPY, COPY_MADE_S = "iosd-store.", 60
 ROOM = 64 << 20
 """Recovery of a copy writes log: bytes to have free beyond the copy's own."""
 
@@ -305,6 +307,21 @@ def data_of(descriptor: int) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
+def remove_copies(place: Path) -> None:
+    """Those of runs that were killed: nobody holds them."""
+    for path in place.glob(COPY + "*"):
+        with contextlib.suppress(OSError):
+            holder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                found = os.fstat(holder)
+                fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # One that is just being made is not held yet.
+                if found.st_uid == os.geteuid() and found.st_mtime < time.time() - COPY_MADE_S:
+                    shutil.rmtree(path)
+            finally:
+                os.close(holder)
+
+
 @contextlib.contextmanager
 def private_copy(roots: Roots, work: Path | None) -> Iterator[Path]:
     """The database in a folder of our own, removed at the end: recovery may write there.
@@ -324,8 +341,12 @@ def private_copy(roots: Roots, work: Path | None) -> Iterator[Path]:
                     f"a copy of the database needs {needed >> 20} MiB and '{place}' has "
                     f"{free >> 20} MiB free: give a folder with room as --work",
                 )
-            made = tempfile.TemporaryDirectory(prefix="iosd-store.", dir=place)
+            remove_copies(place)
+            made = tempfile.TemporaryDirectory(prefix=COPY, dir=place)
             folder = Path(stack.enter_context(made))
+            holder = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, holder)
+            fcntl.flock(holder, fcntl.LOCK_EX)
             for each in files:
                 copy_file(each, folder / each.name)
         except OSError as error:
