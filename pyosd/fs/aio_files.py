@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 from pyosd.commands.dialogue import Awaiting, Dialogue
-from pyosd.fs.opening import OpenedFile, OpenFileTable
+from pyosd.fs.opening import OpenedFile, OpenFileTable, check_whole
 from pyosd.types import Buffer
 
 __all__ = ["AsyncFile"]
@@ -75,6 +75,7 @@ class AsyncFile(OpenFileTable, Awaiting):
         if not self.closed:
             self.closed = True
             await self._finish()
+            check_whole(self.opened)
 
     async def discard(self) -> None:
         """Close it without effect, if it is a new file."""

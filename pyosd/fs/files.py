@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from pyosd.commands.dialogue import Blocking, Dialogue
-from pyosd.fs.opening import OpenedFile, OpenFileTable, OpenMode
+from pyosd.fs.opening import OpenedFile, OpenFileTable, OpenMode, check_whole
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -45,6 +45,7 @@ class ObjectIO(io.RawIOBase):
         self._calls = _Calls(fs, opened)
         self._opened = opened
         self._at = opened.length if opened.mode.kind == "a" else 0
+        self.unbuffered = False
 
     @property
     def name(self) -> str:
@@ -107,6 +108,8 @@ class ObjectIO(io.RawIOBase):
         if not self.closed:
             super().close()
             self._calls._finish()
+            if self.unbuffered:  # a buffer raises the error of the write itself
+                check_whole(self._opened)
 
     def discard(self) -> None:
         """Close it without effect, if it is a new file."""
@@ -174,6 +177,7 @@ def file_of(
     if buffering == 0:
         if mode.text:
             raise ValueError("can't have unbuffered text I/O")
+        raw.unbuffered = True
         return cast(IO[bytes], raw)
     size = buffering if buffering > 1 else BUFFER
     buffer: Any

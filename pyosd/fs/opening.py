@@ -7,6 +7,7 @@ see the old file.  Not here: buffers and text (files.py).
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from pyosd.fs.new_file import NewFile, give_up, new_file, publish
 from pyosd.fs.partitions import about
 from pyosd.types import Buffer, MutableBuffer, ObjectRef
 
-__all__ = ["OpenFileTable", "OpenMode", "OpenedFile", "open_object"]
+__all__ = ["OpenFileTable", "OpenMode", "OpenedFile", "check_whole", "open_object"]
 
 _MODES = "rwxa"
 
@@ -56,7 +57,7 @@ class OpenMode:
 @dataclass
 class OpenedFile:
     """An open file.  new: what close() names, and the path; None: it has its name.  content: as of
-    PathInfo.
+    PathInfo.  lacking: where the last write failed that was not repeated; None: there is none.
     """
 
     path: str
@@ -65,6 +66,7 @@ class OpenedFile:
     length: int
     new: tuple[NewFile, bytes] | None = None
     content: bytes | None = None
+    lacking: int | None = None
 
 
 def open_object(fs: Any, path: str, mode: OpenMode) -> Dialogue[OpenedFile]:
@@ -131,14 +133,22 @@ def write_at(file: Any, start: int, data: Buffer) -> Dialogue[int]:
             start = yield from object_data.append(opened.object, piece)
             start += piece.nbytes
     else:
-        start += yield from object_data.write_range(opened.object, start, view)
+        if opened.lacking is None:
+            opened.lacking = start  # until this write has ended well
+        written = yield from object_data.write_range(opened.object, start, view)
+        if opened.lacking == start:
+            opened.lacking = None
+        start += written
     opened.length = max(opened.length, start)
     return start
 
 
 def finish(file: Any) -> Dialogue[None]:
-    """Give a new file its name."""
+    """Give a new file its name.  One that lacks bytes is given up: Python's buffers close a file also
+    after their last write has failed, and the file that has the name must stay then."""
     opened: OpenedFile = file.opened
+    if opened.lacking is not None:
+        yield from discard(file)
     if opened.new:
         (made, rest), opened.new = opened.new, None
         yield from publish(made, rest, replace=opened.mode.kind == "w")
@@ -150,6 +160,12 @@ def discard(file: Any) -> Dialogue[None]:
     if opened.new:
         (made, _), opened.new = opened.new, None
         yield from give_up(made)
+
+
+def check_whole(opened: OpenedFile) -> None:
+    """Raises: OSError: a new file was given up because a write had failed."""
+    if opened.mode.kind in "wx" and opened.lacking is not None:
+        raise OSError(errno.EIO, "a write failed, so nothing has changed", opened.path)
 
 
 class OpenFileTable:

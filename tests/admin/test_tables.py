@@ -11,7 +11,7 @@ from iosd_host.cli.verb import differences, target_name
 from iosd_host.config.live_keys import note_of
 from pyosd.cli.host import pool
 from pyosd.cli.jobs import top
-from pyosd.cli.output.tables import table_lines
+from pyosd.cli.output.tables import LONGEST, Column, table_lines
 from pyosd.commands.pool_status import decode_pool
 from tests.cli.test_output import on_terminal_of
 
@@ -121,3 +121,14 @@ def test_a_change_in_words() -> None:
     assert target_name("iscsi://host:3260/iqn.2026-11.iosd:target/1") == "iqn.2026-11.iosd:target"
     assert target_name("iscsi://host/iqn.2026-11.iosd:target") == "iqn.2026-11.iosd:target"
     assert (target_name("lab"), target_name(None)) == ("lab", None)
+
+
+def test_a_long_text_on_a_pipe_moves_its_own_line_alone() -> None:
+    columns = (
+        Column("VALUE", lambda row: row["value"], shrink=True),
+        Column("NAME", lambda _: "n"),
+    )
+    long = "x" * 5 * LONGEST
+    head, short, whole = table_lines(columns, [{"value": "a"}, {"value": long}])
+    assert len(short) == LONGEST + 3 and head.index("NAME") == short.index("n")
+    assert whole == f"{long}  n"

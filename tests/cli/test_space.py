@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from pyosd.types import AttributeValue, ObjectRef
-from pyosd.wire.attributes import Page
 from tests.cli.conftest import Run
 from tests.serving import Serving
 
@@ -26,9 +24,9 @@ def space(osd: Run) -> dict[str, Any]:
 def test_df(osd: Run, serving: Serving, pid: str) -> None:
     before = space(osd)
     osd("obj", "write", pid, data=bytes(3000))
-    with serving.connect(local=True) as target:
-        quota = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, QUOTA.to_bytes(8, "big"))
-        target.set_attributes(ObjectRef.parse(pid), [quota])
+    quota = ("obj", "attr", "set", pid, "0x30000002/0x10001", QUOTA)
+    assert f"--int stores {QUOTA} as a number" in osd(*quota, code=1).stderr
+    osd(*quota, "--int")
     after = space(osd)
     assert after["schema"] == "iosd.space/1"
     assert after["objects"] == before["objects"] + 1

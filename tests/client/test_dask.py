@@ -81,7 +81,7 @@ def filled(four: dict[str, Serving]) -> tuple[Near, list[pyosd.Copies]]:
     return near, near.copies(PARTITION)
 
 
-def test_examples_of_many_targets(four: dict[str, Serving]) -> None:
+def test_examples_of_many_targets(four: dict[str, Serving], tmp_path: Path) -> None:
     """In a process of its own: Dask keeps its threads."""
     page = (Path(__file__).resolve().parents[2] / "docs/many-targets.md").read_text()
     for name in FOUR[:3]:
@@ -89,9 +89,10 @@ def test_examples_of_many_targets(four: dict[str, Serving]) -> None:
         assert address in page
         page = page.replace(address, four[name].url)
     steps = [*python_steps(page)]
-    code = "\n".join([*(each.commands for each in steps), "cluster.close()"])
+    program = tmp_path / "program.py"  # a file: functions travel as source
+    program.write_text("\n".join([*(each.commands for each in steps), "cluster.close()"]))
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, program], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     assert matches("".join(each.expected or "" for each in steps), done.stdout), done.stdout

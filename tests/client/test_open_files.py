@@ -7,11 +7,15 @@ import csv
 import json
 import os
 import random
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from pyosd.errors import NoSpace
 from pyosd.target import Target
-from pyosd.types import ObjectRef
+from pyosd.types import AttributeValue, ObjectRef, ref
+from pyosd.wire.attributes import Page
 
 pytestmark = pytest.mark.tgtd
 LARGE = (5 << 20) + 3
@@ -86,6 +90,74 @@ def test_a_failed_block_changes_nothing(
     assert file.closed
     assert target.list_objects(zone.partition_id) == before
     assert target.fs.exists(f"{top}/f") is (mode != "x")
+
+
+@pytest.fixture
+def full(target: Target, zone: ObjectRef, top: str) -> list[ObjectRef]:
+    """A file f, and no room for 5000 bytes more.  The objects that there are."""
+    target.fs.write_bytes(f"{top}/f", b"as it was")
+    quota = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, (3000).to_bytes(8, "big"))
+    target.set_attributes(ref(zone.partition_id), [quota])
+    return target.list_objects(zone.partition_id)
+
+
+@pytest.mark.parametrize("mode", ["w", "wb", "w+b", "x"])
+@pytest.mark.parametrize("size", [5000, LARGE])
+def test_a_failed_write_changes_nothing(
+    target: Target, zone: ObjectRef, top: str, full: list[ObjectRef], mode: str, size: int
+) -> None:
+    """Of a short file the only write is that of close()."""
+    path = f"{top}/{'g' if mode == 'x' else 'f'}"
+    data: Any = bytes(size) if "b" in mode else "x" * size
+    with pytest.raises(NoSpace), target.open(path, mode) as file:
+        file.write(data)
+    file = target.open(path, mode)
+    with pytest.raises(NoSpace):
+        file.write(data)
+        file.close()
+    with suppress(NoSpace):
+        file.close()
+    assert target.list_objects(zone.partition_id) == full
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == b"as it was"
+    assert not target.fs.exists(f"{top}/g")
+
+
+def test_a_write_that_succeeds_later(target: Target, top: str, full: list[ObjectRef]) -> None:
+    file = target.open(f"{top}/f", "wb")
+    file.write(bytes(5000))
+    with pytest.raises(NoSpace):
+        file.flush()
+    none = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, b"\xff" * 8)
+    target.set_attributes(ref(full[0].partition_id), [none])
+    file.close()
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == bytes(5000)
+
+
+def test_a_failed_write_without_a_buffer(
+    osd_url: str, target: Target, top: str, full: list[ObjectRef]
+) -> None:
+    """The caller may have missed the error of the write: close() reports it."""
+    import asyncio
+
+    from pyosd import aio
+
+    raw = target.open(f"{top}/f", "wb", buffering=0)
+    with pytest.raises(NoSpace):
+        raw.write(bytes(5000))
+    with pytest.raises(OSError, match="a write failed, so nothing has changed"):
+        raw.close()
+
+    async def work() -> None:
+        async with aio.connect(osd_url) as other:
+            file = await other.open(f"{top}/f", "wb")
+            with pytest.raises(NoSpace):
+                await file.write(bytes(5000))
+            with pytest.raises(OSError, match="a write failed, so nothing has changed"):
+                await file.close()
+
+    asyncio.run(work())
+    assert target.list_objects(full[0].partition_id) == full
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == b"as it was"
 
 
 @pytest.mark.parametrize("mode", ["", "q", "rw", "r+w", "rbt", "b", "rr"])

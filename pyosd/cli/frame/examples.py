@@ -155,7 +155,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "osd obj attr ls 0x10000/0x10001",
             "osd obj attr ls 0x10000/0x10001 0x10000",
         ),
-        "osd obj attr set": ("osd obj attr set 0x10000/0x10001 1/9 data.csv",),
+        "osd obj attr set": (
+            "osd obj attr set 0x10000/0x10001 1/9 data.csv",
+            "osd obj attr set 0x10000 0x30000002/0x10001 --int 1073741824",
+        ),
         "osd obj copy": ("osd obj copy 0x10000/0x10001 0x20000",),
         "osd obj create": (
             "osd obj create 0x10000",

@@ -18,7 +18,9 @@ SIGNATURE = "'osd fn put --sign KEY' signs it; the administrator lists the key (
 SIGNER = (
     "the administrator lists the key in the file of function_signers, and reloads the configuration"
 )
+SPACE = "'osd target df --partitions' shows the space and the quotas"
 REMEDIES = {
+    (0x55, 0x07): SPACE,
     (0x80, 0x12): KEY,
     (0x80, 0x18): ENGINE,
     (0x80, 0x20): SIGNATURE,

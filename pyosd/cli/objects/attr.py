@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, ATTRIBUTE, NUMBER
@@ -172,7 +173,14 @@ def get(settings: Settings, address: ObjectRef, attribute: tuple[int, int], raw:
 def set_(settings: Settings, address: ObjectRef, value: AttributeValue) -> None:
     """Set an attribute to VALUE (UTF-8 text); without one it becomes undefined."""
     with settings.connect() as target:
-        target.set_attributes(address, [value])
+        try:
+            target.set_attributes(address, [value])
+        except errors.Invalid as error:
+            if not value.value.isdigit():  # such as a quota, whose value has 8 bytes
+                raise
+            raise Failure(
+                Exit.FAILED, f"{error}\n  --int stores {value.text} as a number, not as a text"
+            ) from None
 
 
 @attr.command("ls", cls=Listing)

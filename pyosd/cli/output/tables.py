@@ -24,6 +24,7 @@ from pyosd.cli.output.terminal import harmless, print_names
 
 __all__ = [
     "FORMATS",
+    "LONGEST",
     "Column",
     "JsonRow",
     "colour_wanted",
@@ -46,6 +47,7 @@ FORMATS = ("table", "wide", "json", "jsonl", "id")
 # that stand for bytes of a name that is not UTF-8.
 UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 SHORTEST = 6  # characters to which a column can be cut
+LONGEST = 80  # characters to which a text widens its column if the output is no terminal
 
 JsonRow = dict[str, Any]
 """One row, with the keys of its JSON schema."""
@@ -122,7 +124,12 @@ def table_lines(
         max([len(column.header) * header, *(len(texts[n]) for texts in table)])
         for n, column in enumerate(columns)
     ]
-    if room is not None and not _fit(columns, widths, room):
+    if room is None:  # a text that is longer than most moves its own line alone
+        widths = [
+            min(width, LONGEST) if column.shrink else width
+            for column, width in zip(columns, widths, strict=True)
+        ]
+    elif not _fit(columns, widths, room):
         fewer = _without_least(columns)
         if len(fewer) < len(columns):
             return table_lines(fewer, rows, header=header, colour=colour, room=room)
@@ -130,7 +137,7 @@ def table_lines(
     def line(texts: Sequence[str], row: JsonRow | None) -> str:
         cells = []
         for column, text, width in zip(columns, texts, widths, strict=True):
-            cell = _cut(text, width) if column.shrink else text
+            cell = _cut(text, width) if column.shrink and room is not None else text
             cell = cell.rjust(width) if column.right else cell.ljust(width)
             shade = column.colour(row) if row is not None and colour else None
             cells.append(click.style(cell, fg=shade) if shade else cell)
