@@ -456,10 +456,23 @@ class IosdFile(AbstractBufferedFile):  # type: ignore[misc]
         assert self._file is not None
         data = self.buffer.getvalue()
         if data:
-            sync(self.fs.loop, self._file.write, data)
+            try:
+                sync(self.fs.loop, self._file.write, data)
+            except BaseException:
+                if final:  # nobody writes it again
+                    self.discard()
+                raise
         if final and self.autocommit:
             self.commit()
         return True
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        """Close it; after an exception, give a file that is written up."""
+        if kind is not None and self.mode != "rb" and self.autocommit and not self.closed:
+            self.discard()
+            self.closed = True
+        else:
+            self.close()
 
     def commit(self) -> None:
         """Give the file its name."""

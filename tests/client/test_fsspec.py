@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from pyosd.types import ObjectRef
+from pyosd import connect
+from pyosd.errors import NoSpace
+from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.wire.attributes import Page
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -145,6 +148,23 @@ def test_open_files(fs: IosdFileSystem, osd_url: str, top: str) -> None:
     assert fs.cat(f"{top}/later") == b"x"
     with pytest.raises(FileExistsError):
         fs.open(f"{top}/later", "xb")
+
+
+@pytest.mark.parametrize("size", [5000, LARGE])
+def test_what_fails_leaves_nothing(fs: IosdFileSystem, osd_url: str, top: str, size: int) -> None:
+    fs.pipe_file(f"{top}/f", b"as it was")
+    pid = int(top.strip("/"), 0)
+    with connect(osd_url) as target:
+        before = target.list_objects(PartitionId(pid))
+        with pytest.raises(ZeroDivisionError), fs.open(f"{top}/f", "wb") as file:
+            file.write(bytes(size))
+            _ = 1 / 0
+        quota = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, (3000).to_bytes(8, "big"))
+        target.set_attributes(ref(pid), [quota])
+        with pytest.raises(NoSpace), fs.open(f"{top}/f", "wb") as file:
+            file.write(bytes(size))
+        assert target.list_objects(PartitionId(pid)) == before
+    assert fs.cat_file(f"{top}/f") == b"as it was"
 
 
 def test_asynchronous(osd_url: str, top: str) -> None:
