@@ -96,6 +96,7 @@ def test_wrong_usage_is_told_as_any_error(words: str, message: str, at: str) -> 
         ("run job.py --column 3", "  words for the code that begin with a dash come after --"),
         ("ls --target nonsense", "osd: 'nonsense' is not iscsi://HOST[:PORT]/NAME/LUN"),
         ("hook add 1/1 count --after 3", "osd: --after: the page must be from 0x10000"),
+        ("ps --tail x", "osd: invalid value for '--tail': 'x' is not a whole number."),
         ("hook run 0x10000", "osd: '0x10000' is no user object"),
     ],
 )

@@ -7,6 +7,7 @@ Both go to stderr, so that stdout has only data.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -99,7 +100,9 @@ def print_exception(error: click.ClickException) -> None:
     if ctx is not None and type(error).__name__ == "NoArgsIsHelpError":  # click has it since 8.2
         error.show()
         return
-    text = error.format_message()
+    text = re.sub(
+        r"is not a valid integer( range)?\.", "is not a whole number.", error.format_message()
+    )
     if text[1:2].islower():
         text = text[:1].lower() + text[1:]
     hints = [*_more(error, ctx), f"  see: {ctx.command_path} --help"] if ctx else []
