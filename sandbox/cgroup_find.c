@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cgroup_file.h"
 #include "layers.h"
 
 static const struct {
@@ -109,17 +110,10 @@ static bool place(const char *controller, const char *parent, char base[PATH_MAX
 static int write_file(const char *path, const char *file, const char *text)
 {
 	char name[PATH_MAX];
-	int fd, error = 0;
 
 	if (snprintf(name, sizeof(name), "%s/%s", path, file) >= (int)sizeof(name))
 		return -ENAMETOOLONG;
-	fd = open(name, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		error = -errno;
-	close(fd);
-	return error;
+	return osd_cgroup_write(AT_FDCWD, name, text);
 }
 
 int osd_cgroup_delegate(const char *path, unsigned layers)

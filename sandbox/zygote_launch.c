@@ -32,7 +32,8 @@ static const char *const zygote_environment[] = {"PATH=/nonexistent",
 						 NULL};
 
 struct launch {
-	int program, package, library, control, go; /* go: read end, one byte when the id maps are written */
+	int program, package, library;
+	int control; /* the zygote's end; a packet of one byte comes when the id maps are written */
 	const struct osd_daemon *daemon;
 	const struct osd_zygotes *pool;
 };
@@ -103,7 +104,7 @@ static void launch(const struct launch *launch)
 	int program, set;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (read(launch->go, &go, 1) != 1)
+	if (read(launch->control, &go, 1) != 1)
 		_exit(126); /* the daemon is gone */
 	set = open_set(launch);
 	become_root_inside(daemon);
@@ -184,9 +185,8 @@ int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes 
 	OSD_CLEANUP_CLOSE int program = open_program();
 	OSD_CLEANUP_CLOSE int package = open(daemon->package, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	OSD_CLEANUP_CLOSE int library = open_library(daemon, pool);
-	OSD_CLEANUP_CLOSE int theirs = -1, go_read = -1;
-	OSD_CLEANUP_CLOSE int go_write = -1;
-	int pair[2], go[2], size = SOCKET_BYTES, error;
+	OSD_CLEANUP_CLOSE int theirs = -1;
+	int pair[2], size = SOCKET_BYTES, error;
 	pid_t pid;
 
 	*ret_what = program < 0 ? "find iosd-zygote" : "open the package osd";
@@ -199,18 +199,13 @@ int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes 
 	zygote->socket = pair[0];
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	*ret_what = "make a pipe";
-	if (pipe2(go, O_CLOEXEC) < 0)
-		return -errno;
-	go_read = go[0];
-	go_write = go[1];
 	*ret_what = "clone into new namespaces";
 	pid = clone_into_namespaces(daemon);
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
-		close(go_write);
-		launch(&(struct launch){program, package, library, theirs, go_read, daemon, pool});
+		close(pair[0]); /* so that the end of the daemon is the end of the socket */
+		launch(&(struct launch){program, package, library, theirs, daemon, pool});
 	}
 	zygote->pid = pid;
 	*ret_what = "map user ids";
@@ -219,7 +214,7 @@ int osd_zygote_launch(const struct osd_daemon *daemon, const struct osd_zygotes 
 		*ret_what = "put the zygote into its control group";
 		error = osd_cgroups_adopt(&daemon->cgroups, (unsigned)(pool - daemon->pools), pid);
 	}
-	if (!error && write(go_write, "", 1) != 1)
+	if (!error && write(pair[0], "", 1) != 1)
 		error = -errno;
 	return error;
 }

@@ -203,15 +203,6 @@ static int begin_machine(jni_env **ret_env)
 	return error;
 }
 
-static jobject array_of(jni_env *env, const char *bytes, size_t length)
-{
-	jobject array = (*env)->NewByteArray(env, (int32_t)length);
-
-	if (array)
-		(*env)->SetByteArrayRegion(env, array, 0, (int32_t)length, bytes);
-	return array;
-}
-
 static void run_job(jni_env *env)
 {
 	const struct osd_job_run *given_run = &job->run;
@@ -219,9 +210,9 @@ static void run_job(jni_env *env)
 	size_t method_bytes = given_run->method_bytes ? given_run->method_bytes : strlen(ENTRY);
 	jni_value values[3];
 
-	values[0].l = array_of(env, job->code, given_run->code_bytes);
-	values[1].l = array_of(env, method, method_bytes);
-	values[2].l = array_of(env, job->args, given_run->args_bytes);
+	values[0].l = osd_java_array(env, job->code, given_run->code_bytes);
+	values[1].l = osd_java_array(env, method, method_bytes);
+	values[2].l = osd_java_array(env, job->args, given_run->args_bytes);
 	if (values[0].l && values[1].l && values[2].l)
 		(*env)->CallStaticVoidMethodA(env, host, run_method, values);
 	(*env)->ExceptionClear(env);

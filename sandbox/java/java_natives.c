@@ -73,8 +73,7 @@ static void throw_death(jni_env *env)
 		(*env)->Throw(env, thrown);
 }
 
-/* NULL: an exception is pending. */
-static jobject array_of(jni_env *env, const void *bytes, size_t length)
+jobject osd_java_array(jni_env *env, const void *bytes, size_t length)
 {
 	jobject array = (*env)->NewByteArray(env, (int32_t)length);
 
@@ -85,7 +84,7 @@ static jobject array_of(jni_env *env, const void *bytes, size_t length)
 
 static void throw_failure(jni_env *env, uint16_t code, const void *message, size_t length)
 {
-	jni_value values[2] = {{.i = code}, {.l = array_of(env, message, length)}};
+	jni_value values[2] = {{.i = code}, {.l = osd_java_array(env, message, length)}};
 	jobject thrown = values[1].l ? (*env)->NewObjectA(env, failure, new_failure, values) : NULL;
 
 	if (thrown)
@@ -304,7 +303,7 @@ static jobject serve_getattr(jni_env *env, jobject class, int64_t partition, int
 		return NULL;
 	length = reply.count < ENTRY_BYTES ? 0 : osd_get_be(bytes + 14, 2);
 	if (reply.count >= ENTRY_BYTES && length <= reply.count - ENTRY_BYTES)
-		return array_of(env, bytes + ENTRY_BYTES, length);
+		return osd_java_array(env, bytes + ENTRY_BYTES, length);
 	throw(env, "java/lang/InternalError", "malformed answer from the proxy");
 	return NULL;
 }
@@ -344,7 +343,7 @@ static void serve_setattr(jni_env *env, jobject class, int64_t partition, int64_
 static jobject serve_args(jni_env *env, jobject class)
 {
 	(void)class;
-	return array_of(env, job->args, job->run.args_bytes);
+	return osd_java_array(env, job->args, job->run.args_bytes);
 }
 
 static int64_t serve_zone(jni_env *env, jobject class, int32_t which)

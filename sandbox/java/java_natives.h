@@ -16,6 +16,9 @@
 /* Connects the methods, once.  False: an exception is pending. */
 bool osd_java_natives_connect(jni_env *env);
 
+/* A byte[] of these bytes.  NULL: an exception is pending. */
+jobject osd_java_array(jni_env *env, const void *bytes, size_t length);
+
 /* Before the call: the job whose calls are served; borrowed for good. */
 void osd_java_natives_begin(const struct osd_engine_job *job);
 

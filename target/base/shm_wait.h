@@ -23,7 +23,6 @@
 #ifndef OSD_BASE_SHM_WAIT_H
 #define OSD_BASE_SHM_WAIT_H
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -236,7 +236,7 @@ enum osd_status osd_exec_formatted(struct osd_exec *exec, bool succeeded);
 /* ---- figures --------------------------------------------------------------------------------- */
 
 struct osd_exec_stats {
-	size_t queued, held, running, sandboxes_ready;
+	size_t queued, held, running;
 	uint64_t accepted, finished, lost;
 	uint32_t retry_after_msec; /* the delay that a BUSY now would name */
 	bool service_connected;

@@ -184,16 +184,14 @@ static bool parse_line(struct osd_signers *signers, unsigned number, const char 
 {
 	char why[128];
 
-	if (number == 0 && !parse_policy(text, length, signers)) {
-		snprintf(message, 256,
-			 "function_policy must be words like 'signed' or 'wasm:named': levels are "
-			 "unsigned, signed and named, engines python, wasm, native and java");
-		return false;
-	}
-	if (number && !add_line(signers, text, length, why)) {
-		snprintf(message, 256, "line %u of the list of signers: %s", number, why);
-		return false;
-	}
+	if (number == 0 && !parse_policy(text, length, signers))
+		return OSD_EXPLAIN(
+			message, false,
+			"function_policy must be words like 'signed' or 'wasm:named': levels are "
+			"unsigned, signed and named, engines python, wasm, native and java");
+	if (number && !add_line(signers, text, length, why))
+		return OSD_EXPLAIN(message, false, "line %u of the list of signers: %s", number,
+				   why);
 	return true;
 }
 

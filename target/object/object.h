@@ -420,7 +420,7 @@ enum osd_status osd_objects_check(struct osd_objects *objects, uint64_t partitio
 struct osd_objects_stats {
 	uint64_t capacity_bytes, used_bytes;
 	uint64_t partition_count, object_count;
-	uint64_t commits, aborts, retries, checkpoints;
+	uint64_t commits, aborts, checkpoints;
 	double recovery_seconds;
 };
 

@@ -174,7 +174,6 @@ void osd_objects_stats(struct osd_objects *objects, struct osd_objects_stats *re
 		.object_count = atomic_load(&objects->object_count),
 		.commits = kv.commits,
 		.aborts = kv.aborts,
-		.retries = kv.deadlocks,
 		.checkpoints = kv.checkpoints,
 		.recovery_seconds = objects->recovery_seconds,
 	};

@@ -5,7 +5,6 @@
 #include "object/internal.h"
 #include "object/view_impl.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -34,7 +34,6 @@ struct osd_space_log {
 	/* The maintenance thread's. */
 	uint64_t logged[OSD_SPACE_CAUSE_COUNT];	   /* of these in log lines so far */
 	uint64_t logged_usec[OSD_SPACE_CAUSE_COUNT]; /* when; 0: never */
-	bool was_full;
 };
 
 #define OSD_SPACE_LARGEST 16

@@ -4,7 +4,6 @@
 #ifndef OSD_SHIM_SHIM_H
 #define OSD_SHIM_SHIM_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -26,7 +26,5 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 		.service_connected = exec->sandboxes->welcomed,
 	};
 	memcpy(ret_stats->isolation, exec->sandboxes->isolation, sizeof(ret_stats->isolation));
-	for (struct osd_sandbox *sandbox = exec->sandboxes->list; sandbox; sandbox = sandbox->next)
-		ret_stats->sandboxes_ready += sandbox->state == OSD_SANDBOX_READY;
 	osd_unlock(&exec->lock);
 }
