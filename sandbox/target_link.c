@@ -46,6 +46,17 @@ static void log_refusal(long uid)
 		    uid);
 }
 
+void osd_target_drop(struct osd_daemon *daemon)
+{
+	osd_closep(&daemon->target_fd);
+	daemon->target_fd = -1;
+	if (!daemon->greeted)
+		return; /* nothing was made for it */
+	daemon->greeted = false;
+	osd_slot_kill_all(daemon);
+	osd_pools_unwanted(daemon);
+}
+
 void osd_target_accept(struct osd_daemon *daemon)
 {
 	int fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC), size = SOCKET_BYTES;
@@ -62,19 +73,8 @@ void osd_target_accept(struct osd_daemon *daemon)
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	osd_target_drop(daemon); /* the last one: it may have been closed just now, by osd_target_send */
 	daemon->target_fd = fd;
-	daemon->greeted = false;
-}
-
-void osd_target_drop(struct osd_daemon *daemon)
-{
-	osd_closep(&daemon->target_fd);
-	daemon->target_fd = -1;
-	if (!daemon->greeted)
-		return; /* nothing was made for it */
-	daemon->greeted = false;
-	osd_slot_kill_all(daemon);
-	osd_pools_unwanted(daemon);
 }
 
 /* ---- what it asks ---------------------------------------------------------------------------- */
