@@ -48,11 +48,11 @@ PARTITIONS_MOST = 16  # as many as a target lists: the largest
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts up to each bound, those of smaller bounds included; the last is of all.
+    """Counts of values up to each bound; the last is the count of all values.
 
     Attributes:
-        bounds: seconds.
-        total: of all that was counted, seconds.
+        bounds: in seconds.
+        total: sum of all values, in seconds.
     """
 
     bounds: tuple[float, ...]

@@ -55,12 +55,12 @@ EXIT_CODES = {
 
 
 class ManagerError(Exception):
-    """The manager cannot be asked, or says no.
+    """The manager cannot be reached, or refuses.
 
     Args:
         code: a word of docs/control.md, or unreachable, several, key.
-        message: what is wrong.
-        remedy: what to do about it; "" nobody knows.
+        message: the error in words.
+        remedy: what to do; "": not known.
     """
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
@@ -70,7 +70,7 @@ class ManagerError(Exception):
 
     @property
     def exit_code(self) -> int:
-        """Of conventions; 1: one that has none of its own."""
+        """The exit code of the program; 1: the error has no code of its own."""
         return EXIT_CODES.get(self.code, 1)
 
 

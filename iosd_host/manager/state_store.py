@@ -3,13 +3,14 @@
 
     overrides   values that administrators have set, until they reset them
     changes     who changed what, when and why; the newest 100,000
-    boots       the run of each target that has been told the overrides
+    boots       the run of each target that has got the overrides
     usage       of each principal, summed over the runs of its target
     history     loads of the past, thinned: rows every 10 s for 6 h, every minute for 3 d, every
                 quarter of an hour for 90 d (LEVELS), which is at most 15,120 rows a target
 
-Every call is one transaction: it is kept as a whole or not at all, whatever ends the process.  One
-thread at a time; calls may wait for the disk.  Not here: the meaning of the values (manager.py).
+Each call is one transaction, which is stored completely or not at all, also if the process is killed.
+Only one thread at a time may call, and calls can wait for the disk.
+Not here: the meaning of the values (manager.py).
 """
 
 from __future__ import annotations
@@ -94,10 +95,10 @@ class Change:
     """A line of the log of changes.
 
     Attributes:
-        what: the method, or "policy", "restored": set again in a target that has been restarted.
-        by: who; why: "" nothing was said.
-        was, now: values by key, of what has changed; None: not known.
-        pool: None: it is about something else.
+        what: the method, or "policy"; "restored": set again after a restart of the target.
+        by: the author.  why: the reason; "": none was given.
+        was, now: the changed values, by key; None: not known.
+        pool: None: the change is not about a pool.
         at: seconds since 1970.
     """
 
@@ -112,7 +113,7 @@ class Change:
     id: int = 0
 
     def __str__(self) -> str:
-        """For a log: "pool default: active 2 -> 1, by policy: none waits"."""
+        """A line for a log: "pool default: active 2 -> 1, by policy: none waits"."""
         where = f"{self.target}: {f'pool {self.pool}: ' if self.pool else ''}"
         was, now = self.was or {}, self.now or {}
         values = [f"{key} {was.get(key)} -> {now.get(key)}" for key in {**was, **now}]
@@ -127,7 +128,7 @@ class Change:
 
 
 class FolderLock:
-    """A state folder belongs to one process at a time; the lock ends with it.
+    """Locks a state folder for this process, until the process ends.
 
     Args: folder: made when absent.
 

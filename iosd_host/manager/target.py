@@ -57,19 +57,19 @@ class ManagedTarget:
     """One target.
 
     Args:
-        name: as administrators say it.
+        name: the name for administrators.
         path: of its control socket.
-        policy: makes one for each run of the target.
-        log: takes a change for the log; never waits.
+        policy: makes a policy for each run of the target.
+        log: logs a change; never waits.
 
     Attributes:
-        settings: what holds; replaced as a whole.
-        bounds: what follows from it for the policy.
-        snapshot: the last reading as it came; None: none yet.
-        load: the same as the policy sees it; at: when it came, in seconds since 1970.
-        synced: the run of the target in which everything is set that administrators have set.
-        samples: of the loads since they were taken last.
-        decisions: of the policy that were carried out, by pool ("workers" for those) and "up" or "down".
+        settings: the present settings; replaced as a whole.
+        bounds: limits of the policy, made from the settings.
+        snapshot: the last reading as the target sent it; None: none yet.
+        load: the same reading for the policy.  at: its time, in seconds since 1970.
+        synced: the run of the target that has all values that administrators have set.
+        samples: of the loads since the last call that took them.
+        decisions: number of executed decisions of the policy, by pool or "workers", and "up" or "down".
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class ManagedTarget:
         self.snapshot: dict[str, Any] | None = None
         self.load: Load | None = None
         self.at = 0.0
-        self.fresh = False  # the policy has not seen it
+        self.fresh = False  # the policy has not used it
         self.synced: str | None = None
         self.reasons: dict[str, dict[str, Any]] = {}  # by what: "workers", "pool NAME"
         self.samples: list[dict[str, Any]] = []
@@ -104,7 +104,7 @@ class ManagedTarget:
         self.use(settings)
 
     def use(self, settings: TargetSettings) -> None:
-        """TargetSettings from now on."""
+        """Use these settings from now on."""
         self.settings = settings
         self.bounds = settings.bounds()
         scales = [self.bounds.workers_scale, *self.bounds.pools.values()]

@@ -43,7 +43,7 @@ class ObjectOutcome:
 
 @dataclass
 class Item:
-    """An object of the run.  failures: ends by faults so far.  tried: targets that failed."""
+    """An object of the run.  failures: number of faults so far.  tried: targets that failed."""
 
     copies: Copies
     attempts: int = 0

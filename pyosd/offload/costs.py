@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The cost of scripts at this client, and the speed of its links, learned from its own runs.
 
-Kept in a file of the user, $XDG_CACHE_HOME/iosd/costs.json, of bounded size.  A file that cannot be read is
-as none, and one that cannot be written is not: what is learned then lasts as long as the process.
+The user's file $XDG_CACHE_HOME/iosd/costs.json, of limited size, has the costs.  A file that cannot be read
+is ignored.  If it cannot be written, the costs last as long as the process.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ SIZE_AGE = 1.0  # seconds after which the size of a zone is asked for again
 
 @dataclass
 class CostLine:
-    """A line through points that rises and begins at 0 or above; later points count more.
+    """A line through points, which rises and begins at 0 or above.  Later points count more.
 
-    Through points at about one place it goes through the origin.
+    If all points have about the same x, the line goes through the origin.
     """
 
     count: float = 0.0
@@ -48,13 +48,13 @@ class CostLine:
     xy: float = 0.0
 
     def add(self, x: float, y: float) -> None:
-        """Another point."""
+        """Add a point."""
         new = {"count": 1.0, "x": x, "y": y, "xx": x * x, "xy": x * y}
         for name, value in new.items():
             setattr(self, name, KEPT * getattr(self, name) + value)
 
     def at(self, x: float) -> float:
-        """The line there; 0.0: no point is known.  x of 0 or less: at the mean."""
+        """The line at x; 0.0: no point is known.  x of 0 or less: the line at the mean."""
         if not self.count:
             return 0.0
         mean_x, mean_y = self.x / self.count, self.y / self.count

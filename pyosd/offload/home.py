@@ -60,9 +60,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class HomeScript:
-    """What runs: its text, where it may act, and the arguments as JSON.
+    """A script to run here.
 
-    index: osd.array_index; None: it is no member of an array.  pure: it may change no objects.
+    text: its source.  zone: where it can act.  args: as JSON.
+    index: osd.array_index; None: it is no member of an array.  pure: it can change no objects.
     """
 
     text: bytes
@@ -75,7 +76,7 @@ class HomeScript:
     bytecode: bool = False
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """For the process that runs it; the folder is for the result."""
+        """The environment of the process that runs it.  folder: for the result."""
         return {
             "IOSD_TARGET": self.url,
             "IOSD_ZONE": str(self.zone),
@@ -90,12 +91,12 @@ class HomeScript:
 
 
 def python_path() -> str:
-    """PYTHONPATH by which another Python finds the same pyosd."""
+    """The PYTHONPATH with which another Python finds the same pyosd."""
     return os.pathsep.join([PYOSD_PARENT, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def client_environment() -> dict[str, str]:
-    """This process's environment, by which another Python finds the same pyosd."""
+    """The environment of this process, with a PYTHONPATH for the same pyosd."""
     return os.environ | {"PYTHONPATH": python_path()}
 
 

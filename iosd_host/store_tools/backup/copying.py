@@ -34,12 +34,12 @@ GONE = (errno.ENOENT, errno.ENOTDIR)
 
 
 class Foreign(Exception):
-    """A file in the store's folder that is not the store's."""
+    """The store's folder has a file that does not belong to the store."""
 
 
 @dataclass(frozen=True)
 class CopyState:
-    """State by which an unchanged file is recognised."""
+    """The state of a file, to find out whether it has changed."""
 
     inode: int
     size: int
@@ -57,10 +57,10 @@ class Taken:
     """A file that has been copied.
 
     Attributes:
-        state: the original's, read before it was copied.
-        sure: a later change would show in the state.
+        state: of the original, read before the copy.
+        sure: the state shows any later change.
         digest: of the copy; "": not known yet.
-        copied: False: a link to the same file of an earlier backup.
+        copied: False: it is a link to the same file of an earlier backup.
     """
 
     state: CopyState
@@ -69,7 +69,7 @@ class Taken:
     copied: bool = True
 
     def same(self, state: CopyState) -> bool:
-        """The original has surely not changed since."""
+        """Whether the original has surely not changed."""
         return self.sure and self.state == state
 
 

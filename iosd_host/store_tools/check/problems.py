@@ -158,13 +158,13 @@ class ProblemKind(Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing found.
+    """A problem of a store.
 
     Args:
         where: the address, record or file, for people.
-        detail: what exactly, for people; may be empty.
-        table, key: the record, where it is one.
-        subject: what else the repair needs; its type goes with the kind.
+        detail: more about it, for people; can be empty.
+        table, key: the record, if the problem is about one.
+        subject: a further argument of the repair; its type depends on the kind.
     """
 
     kind: ProblemKind
