@@ -30,6 +30,11 @@ from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.reply import PendingReply
 
+__all__ = [
+    "Target",
+    "connect",
+]
+
 
 class Target(TargetTable, ScriptPlaces):
     """A logical unit with the OSD commands and jobs as methods, for threads."""

@@ -19,6 +19,22 @@ from dataclasses import dataclass, field
 
 from pyosd.errors import LoginRejected, ProtocolError
 
+__all__ = [
+    "Chap",
+    "ChapAnswer",
+    "LoginParameters",
+    "Negotiated",
+    "PduRequest",
+    "chap_response",
+    "decode_text",
+    "encode_text",
+    "login",
+    "logout_request",
+    "ping_request",
+    "send_targets",
+    "task_management_request",
+]
+
 LOGIN, TEXT, LOGOUT, NOP_OUT, TASK_MANAGEMENT = 0x03, 0x04, 0x06, 0x00, 0x02
 NO_TAG = 0xFFFF_FFFF
 

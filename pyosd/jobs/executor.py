@@ -24,6 +24,10 @@ from pyosd.types import ObjectRef, ref
 from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import After, Duration, Limits
 
+__all__ = [
+    "Executor",
+]
+
 _ARRAY_MOST = 1000  # members: what a principal may queue, if the target says nothing else
 _ARRAY_ARGS = 32 << 10  # bytes of JSON
 _KEPT_LEAST = 64

@@ -57,6 +57,22 @@ from pyosd.wire.indices import Ranges, parse_array, ranges_of
 from pyosd.wire.job_status import STATUS_IDS, ArrayPlace, JobStatus, decode_status
 from pyosd.wire.reply import ExecReply
 
+__all__ = [
+    "Kinds",
+    "Prepared",
+    "Submission",
+    "check_types",
+    "jobs_of",
+    "list_jobs",
+    "partitions_with_jobs",
+    "place_of",
+    "prepare",
+    "send",
+    "submit",
+    "submit_array",
+    "takes_options",
+]
+
 _WAIT_MARGIN = 30.0
 _P = ParamSpec("_P")
 _S = TypeVar("_S")

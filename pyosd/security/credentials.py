@@ -33,6 +33,19 @@ from pyosd.wire.capability import (
     milliseconds,
 )
 
+__all__ = [
+    "SECRET_FILE_MAX",
+    "CachingSource",
+    "Credential",
+    "CredentialSource",
+    "KeySource",
+    "StaticSource",
+    "covers",
+    "denied",
+    "read_secret",
+    "source_of",
+]
+
 CREDENTIALS_SCHEMA = "iosd.credentials/1"
 SECRET_FILE_MAX = 1 << 20
 

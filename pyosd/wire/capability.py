@@ -16,6 +16,23 @@ from typing import NamedTuple
 
 from pyosd.types import ObjectRef, ObjectType, ref
 
+__all__ = [
+    "CHECK_LENGTH",
+    "DIGESTS",
+    "JOB_RIGHTS",
+    "READ_ONLY",
+    "SYSTEM_ID_LENGTH",
+    "Algorithm",
+    "Capability",
+    "KeyLevel",
+    "Need",
+    "Permission",
+    "SecurityMethod",
+    "mac",
+    "method_name",
+    "milliseconds",
+]
+
 CAPABILITY_LENGTH = 104
 CHECK_LENGTH = 32
 """Bytes of a check value."""

@@ -21,6 +21,24 @@ from pyosd.wire.cdb import Descriptor
 from pyosd.wire.indices import Ranges
 from pyosd.wire.indices import encode as encode_ranges
 
+__all__ = [
+    "DESCRIPTOR_TYPE",
+    "After",
+    "AfterEnd",
+    "ArgsEncoding",
+    "CallRecord",
+    "Duration",
+    "ExecFlag",
+    "ExecParams",
+    "FunctionCall",
+    "HomeCost",
+    "Limits",
+    "ResultForm",
+    "Tag",
+    "parse_duration",
+    "parse_size",
+]
+
 DESCRIPTOR_TYPE = 0xF081
 FORMAT_VERSION = 1
 _CRITICAL = 0x0001
