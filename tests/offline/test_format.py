@@ -177,7 +177,6 @@ def test_arrays_of_jobs(store: Store) -> None:
     head, held = states[array.id.object_id], states[array[2].id.object_id]
     assert (head.numbers["array_count"], head.numbers["array_index"], head.array) == (20, 3, None)
     assert (held.array, held.numbers["array_index"], held.state) == (head.id, 5, JobState.HELD)
-    assert held.code_pieces == 0 < head.code_pieces
     # Marks that no array explains are, though.
     store.remove(Table.JOBS, JobKey(JobKeyKind.RECORD, head.id).encode())
     assert {ProblemKind.SURROGATE_UNFINISHED.name, ProblemKind.JOB_PART_ORPHAN.name} <= {

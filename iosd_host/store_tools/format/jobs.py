@@ -423,16 +423,6 @@ class JobRecord:
         return self.numbers["expiry_ms"]
 
     @property
-    def code_pieces(self) -> int:
-        """Records of kind CODE it has until it ends, or as long as its flags say.
-
-        Those of a member of an array are its array's.
-        """
-        if self.array is not None:
-            return 0
-        return -(-(self.numbers["args_length"] + self.numbers["code_length"]) // CODE_PIECE)
-
-    @property
     def used_pieces(self) -> int:
         """Records of kind USED: the list of objects that it has used."""
         return -(-self.numbers["used_length"] // CODE_PIECE)
