@@ -125,6 +125,21 @@ def test_nonsense_ends_the_connection_and_its_sandboxes(own, message: bytes) -> 
     sandbox.close()
 
 
+def test_a_target_that_does_not_read_is_dropped(own) -> None:
+    """Its answers fill the socket: the connection ends, and what was made for it."""
+    daemon = own(stderr=subprocess.DEVNULL)
+    sandbox = daemon.spawn()
+    sandbox.wait_ready()
+    with pytest.raises((BrokenPipeError, ConnectionResetError)):
+        while True:
+            daemon.send(HELLO, 0, struct.pack(">I", 1 << 20))  # refused
+    assert gone([sandbox.pid])
+    daemon.socket.close()
+    daemon.connect(1)
+    assert daemon.run("print(1)").stdout == b"1\n"
+    sandbox.close()
+
+
 def test_a_target_that_dies_sends_no_nonsense(own) -> None:
     """A connection that ends with answers unread is reset: that is no message."""
     daemon = own(stderr=subprocess.PIPE)
