@@ -46,13 +46,6 @@ static void note(struct osd_functions *functions, struct osd_object_id id,
 
 /* ---- the stored bytes ------------------------------------------------------------------------- */
 
-static uint64_t round_up(uint64_t value, uint64_t block)
-{
-	uint64_t rest = value % block;
-
-	return rest && value <= UINT64_MAX - block ? value + block - rest : value;
-}
-
 /* The bytes from *ret_first to *ret_end of a stored object that the pieces need, in whole blocks. */
 static void span_pieces(const struct osd_stack_reading *read, uint64_t *ret_first, uint64_t *ret_end)
 {
@@ -72,7 +65,7 @@ static void span_pieces(const struct osd_stack_reading *read, uint64_t *ret_firs
 	if (!block || last == 0)
 		return;
 	*ret_first = OSD_MIN(first - first % block, length);
-	*ret_end = OSD_MIN(round_up(last, block), length);
+	*ret_end = OSD_MIN(osd_add_capped(last, (block - last % block) % block), length);
 }
 
 /* If the result is kept, whole units are computed, from the first to the last that is missing. */
@@ -94,7 +87,6 @@ static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_re
 			    struct osd_object *source)
 {
 	struct osd_stack_run *run = &read->run;
-	const struct osd_stack_run *half;
 	uint64_t first, end;
 	size_t length;
 	enum osd_status status;
@@ -109,10 +101,10 @@ static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_re
 	if (status == OSD_OK)
 		status = osd_stack_answer_load(&read->answer, source, ctx->data_flags, first,
 					       run->data, run->length);
-	half = read->half ? &read->half->run : NULL;
-	if (status == OSD_OK && half)
-		status = osd_stack_answer_load(&read->answer, source, ctx->data_flags, half->offset,
-					       half->data, half->length);
+	if (status == OSD_OK && read->half)
+		status = osd_stack_answer_load(&read->answer, source, ctx->data_flags,
+					       read->half->run.offset, read->half->run.data,
+					       read->half->run.length);
 	return status;
 }
 
