@@ -152,6 +152,16 @@ def rmtree(fs: Any, path: str) -> Dialogue[int]:
     return len(found) + 1
 
 
+OF_A_PATH = (
+    errors.NoSuchName,
+    errors.NotADirectory,
+    errors.NameExists,
+    errors.IsADirectory,
+    errors.NotEmpty,
+)
+"""Refusals that are about one of two paths."""
+
+
 def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogue[None]:
     """Give a file, a directory or a partition another path, in one step.
 
@@ -174,7 +184,7 @@ def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialo
         )
     try:
         yield from names.rename(base, first, second, replace=replace)
-    except (errors.NoSuchName, errors.NotADirectory, errors.NameExists) as error:
+    except OF_A_PATH as error:
         with about(fs, new_path if (yield from exists(fs, path)) else path):
             raise error
 
@@ -187,7 +197,11 @@ def link(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogu
     base, first, second = yield from same_place(fs, path, new_path)
     if second is None:
         raise ValueError(f"'{path}' and '{new_path}' are in different partitions")
-    yield from names.link(base, second, first, replace=replace)
+    try:
+        yield from names.link(base, second, first, replace=replace)
+    except OF_A_PATH as error:
+        with about(fs, new_path if (yield from exists(fs, path)) else path):
+            raise error
 
 
 def copy(fs: Any, path: str, new_path: str, *, replace: bool = True) -> Dialogue[ObjectRef]:

@@ -138,6 +138,11 @@ def test_copies_and_moves_inside(osd: Run, top: str, tree: Path) -> None:
     osd("mv", "-n", f"{top}/p/empty", f"{top}/into/a.jpg", code=1)
     osd("mv", f"{top}/p/empty", f"{top}/into/a.jpg")
     assert osd("cat", f"{top}/into/a.jpg").stdout == ""
+    osd("mkdir", f"{top}/p/a.jpg", f"{top}/p/moved")
+    refused = osd("mv", f"{top}/into/a.jpg", f"{top}/p", code=1).stderr
+    assert refused == f"osd: '{top}/p/a.jpg' is a directory\n"
+    refused = osd("mv", f"{top}/p/moved", f"{top}/into", code=1).stderr
+    assert refused.startswith(f"osd: '{top}/into/moved': directory not empty")
     other = "/" + osd("part", "create").stdout.strip()
     osd("mv", f"{top}/into/a.jpg", f"{other}/b")
     assert lines(osd, "ls", "-o", "id", other) == [f"{other}/b"]
