@@ -88,6 +88,12 @@ ADVICE = (
         "module 'osd' has no attribute",
         "'pydoc osd' and docs/osd-module.md list the names of the module osd",
     ),
+    (
+        "ValueError: ",
+        "source code string cannot contain null bytes",
+        "the code is not Python: code for another engine needs a pool of that engine (osd pool show, "
+        "--pool)",
+    ),
     ("osd.PermissionDenied: ", "outside the job's zone", "--zone says what a script may touch"),
     (
         "osd.NotFound: ",

@@ -160,6 +160,9 @@ def test_what_cannot_be_stored(osd: Run, count: Path, tmp_path: Path) -> None:
     plain = tmp_path / "no_suffix"  # a function in Python, too
     plain.write_bytes(b"\x7fELF\0")
     assert "does not compile" in osd("fn", "put", plain, code=1).stderr
+    module = tmp_path / "x.wasm"
+    module.write_bytes(b"(module)")
+    assert "is no module of WebAssembly" in osd("fn", "put", module, code=1).stderr
     assert len(json.loads(osd("fn", "ls", "-o", "json").stdout)["functions"]) == 1
 
 

@@ -54,7 +54,9 @@ def on_terminal_of(program: str, columns: int, *args: str, **environment: str) -
     ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     keep = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *args], stdout=follower, env=keep | environment
+        [sys.executable, "-c", program, *args],
+        stdout=follower,
+        env=keep | {"TERM": "xterm"} | environment,
     )
     os.close(follower)
     pieces = []
@@ -86,6 +88,7 @@ def test_colour_only_where_wanted() -> None:
     assert "\x1b[31mFAILED" in on_terminal(80, "table", "always", NO_COLOR="1")
     assert "\x1b" not in on_terminal(80, "table", "never")
     assert "\x1b" not in on_terminal(80, "table", "auto", NO_COLOR="1")
+    assert "\x1b" not in on_terminal(80, "table", "auto", TERM="dumb")
 
 
 def on_pipe(*args: str) -> str:

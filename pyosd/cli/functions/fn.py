@@ -21,7 +21,13 @@ from pyosd.cli.functions.log import log
 from pyosd.cli.functions.names import NAME, PARTITION, check_pool, functions_of
 from pyosd.cli.jobs.exec_options import limit_options
 from pyosd.cli.jobs.result import as_lists
-from pyosd.cli.jobs.script import RIGHTS, RIGHTS_OPTION, advice_on_rights, check_function
+from pyosd.cli.jobs.script import (
+    RIGHTS,
+    RIGHTS_OPTION,
+    UnfitScript,
+    advice_on_rights,
+    check_function,
+)
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time, print_json
 from pyosd.cli.output.terminal import RAW, TEXT_OR_JSON, output_to
 from pyosd.commands.pool_status import PoolStatus
@@ -187,6 +193,8 @@ def put(
     engine = manifest["engine"] or ENGINES.get(Path(code).suffix, "python")
     if check and engine == "python":
         check_function(code, Path(code).read_bytes(), methods)
+    if check and engine == "wasm" and not Path(code).read_bytes().startswith(b"\0asm"):
+        raise UnfitScript(f"{code} is no module of WebAssembly (--no-check sends it)")
     with settings.connect() as target:
         check_pool(target, manifest["pool"])
         made = functions_of(target, partition).put(

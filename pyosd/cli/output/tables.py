@@ -71,10 +71,11 @@ class Column:
 
 
 def colour_wanted(choice: str, stream: Any) -> bool:
-    """Whether to colour: as the flag says; for "auto" on a terminal, unless NO_COLOR is set."""
+    """Whether to colour: as the flag says; for "auto" on a terminal, unless NO_COLOR or TERM=dumb."""
     if choice != "auto":
         return choice == "always"
-    return not os.environ.get("NO_COLOR") and bool(stream.isatty())
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not plain and bool(stream.isatty())
 
 
 def width_of_stdout() -> int | None:
