@@ -93,7 +93,9 @@ def load_profile(name: str | None) -> Profile:
         )  # su and sudo keep HOME: another user's profiles are none of ours
     except (OSError, ValueError) as error:
         raise ProfileError(f"{path}: {error}") from None
-    for key in tables:
+    for key, value in tables.items():
+        if key != "profile" and isinstance(value, dict):
+            raise ProfileError(f"{path}: [{key}]: a profile is a table [profile.{key}]")
         _known(key, ("profile",), "key", path)
     profiles = tables.get("profile", {})
     if not isinstance(profiles, dict):
@@ -108,7 +110,8 @@ def _profile(table: dict[str, Any], path: Path) -> Profile:
     for key, value in table.items():
         _known(key, KEYS, "key", path)
         if not isinstance(value, KEYS[key]):
-            raise ProfileError(f"{path}: '{key}' is not of type {KEYS[key].__name__}")
+            form = "a number, such as 0x10000" if KEYS[key] is int else "a text in quotation marks"
+            raise ProfileError(f"{path}: '{key}' is not {form}")
     said = {key.replace("-", "_"): value for key, value in table.items()}
     names = {each.name for each in fields(Identity)}
     identity = Identity(**{key: value for key, value in said.items() if key in names})

@@ -46,7 +46,9 @@ def test_default_and_named_profile(config: Path) -> None:
         ("profile = 1", "not a table"),
         ("x = 1", "no such key: 'x'"),
         ("[profile.default]\ntarge = 'x'", "did you mean 'target'"),
-        ("[profile.default]\ntarget = 1", "not of type str"),
+        ("[default]\ntarget = 'x'", r"a profile is a table \[profile\.default\]"),
+        ("[profile.default]\npartition = 'web'", "is not a number, such as 0x10000"),
+        ("[profile.default]\ntarget = 1", "'target' is not a text in quotation marks"),
         ("[profile.default\n", "config.toml"),
     ],
 )
