@@ -220,6 +220,8 @@ def put(
     Raises: OSDError: the target refused it, and stores nothing.  TypeError, ValueError, OSError: the
         code cannot be sent.  ImportError: cryptography is missing.
     """
+    if not isinstance(access, Access):
+        raise TypeError(f"access is one of pyosd.functions.Access, not {access!r}")
     manifest = manifest_of(
         code,
         name=name,

@@ -204,7 +204,23 @@ def is_active(stored: StoredFunction[Any, Any], table: Any) -> Dialogue[bool]:
     return found.active
 
 
+@overload
+def function(plain: Callable[P, R], /) -> StoredFunction[P, R]: ...
+@overload
 def function(
+    *,
+    name: str = ...,
+    access: Access = ...,
+    partition: int | None = ...,
+    limits: Limits | None = ...,
+    pool: str = ...,
+    version: str = ...,
+    description: str = ...,
+    sign_with: str | os.PathLike[str] | None = ...,
+) -> Callable[[Callable[P, R]], StoredFunction[P, R]]: ...
+def function(
+    plain: Callable[..., Any] | None = None,
+    /,
     *,
     name: str = "",
     access: Access = Access.NONE,
@@ -214,14 +230,15 @@ def function(
     version: str = "",
     description: str = "",
     sign_with: str | os.PathLike[str] | None = None,
-) -> Callable[[Callable[P, R]], StoredFunction[P, R]]:
-    """Make a Python function one that a target stores and runs.
+) -> Any:
+    """Make a Python function one that a target stores and runs: @pyosd.function, or with options.
 
     The first call on a target stores the function and activates it. If its source or one of these
     options changes, the next call replaces it, in one step. The function must be plain, as for
     `Target.exec()`: no closure, no other decorator, no globals but modules.
 
     Args:
+        plain: the function, if there are no parentheses.
         name: its alias in the target.  "": the function's own name.
         access: what calls can do in their zone.
         partition: function partition, 1h to FFFFh.  None: the only one; 1h is made.
@@ -230,7 +247,7 @@ def function(
         Raises: TypeError, ValueError: at the decoration: the function cannot be sent.
     """
 
-    def decorated(function: Callable[P, R]) -> StoredFunction[P, R]:
+    def decorated(function: Callable[..., Any]) -> StoredFunction[..., Any]:
         return StoredFunction(
             function,
             partition,
@@ -243,4 +260,4 @@ def function(
             sign_with=sign_with,
         )
 
-    return decorated
+    return decorated(plain) if plain is not None else decorated

@@ -55,6 +55,19 @@ def obj(target: pyosd.Target, zone: ObjectRef) -> ObjectRef:
     return target.create_and_write(zone.partition_id, b"a b a")
 
 
+@pyosd.function
+def half(number: float) -> float:
+    return number / 2
+
+
+def test_the_decorator_without_parentheses(target: pyosd.Target, functions: Functions) -> None:
+    assert isinstance(half, StoredFunction) and half(3) == 1.5
+    functions.put(half.source, name="half")
+    assert functions.show("half").sha256 == half.sha256
+    with pytest.raises(TypeError, match=r"one of pyosd\.functions\.Access, not 'read'"):
+        functions.put("def main(args): pass", access="read")  # type: ignore[arg-type]
+
+
 def test_the_first_call_stores_the_function(
     target: pyosd.Target, functions: Functions, obj: ObjectRef
 ) -> None:
