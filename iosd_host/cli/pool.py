@@ -18,7 +18,7 @@ from iosd_host.config.schema import ConfigError
 from iosd_host.manager.client import ManagerClient, ManagerError
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.params import DurationParam
-from pyosd.cli.output.tables import Column, format_bytes
+from pyosd.cli.output.tables import Column, JsonRow, format_bytes
 
 __all__ = [
     "drain",
@@ -237,7 +237,11 @@ def reset(admin: Admin, name: str, keys: tuple[str, ...]) -> None:
 
 def number(header: str, key: str, **more: Any) -> Column:
     """A column of whole numbers."""
-    return Column(header, lambda row: str(row.get(key, "-")), right=True, **more)
+
+    def text(row: JsonRow) -> str:
+        return "-" if row.get(key) is None else str(row[key])
+
+    return Column(header, text, right=True, **more)
 
 
 def duration(header: str, key: str, **more: Any) -> Column:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from iosd_host.cli import manager as manager_verbs
+from iosd_host.cli import pool as pool_verbs
 from iosd_host.cli.verb import differences, target_name
 from iosd_host.config.live_keys import note_of
 from pyosd.cli.host import pool
@@ -121,6 +122,12 @@ def test_a_change_in_words() -> None:
     assert target_name("iscsi://host:3260/iqn.2026-11.iosd:target/1") == "iqn.2026-11.iosd:target"
     assert target_name("iscsi://host/iqn.2026-11.iosd:target") == "iqn.2026-11.iosd:target"
     assert (target_name("lab"), target_name(None)) == ("lab", None)
+
+
+def test_a_figure_that_a_principal_lacks() -> None:
+    """That of functions of hooks, for example: it has no weight of its own."""
+    row = {"id": "hook:1/10008", "weight": None}
+    assert table_lines(pool_verbs.USAGE_COLUMNS[:2], [row])[1].split() == ["hook:1/10008", "-"]
 
 
 def test_a_long_text_on_a_pipe_moves_its_own_line_alone() -> None:
