@@ -10,6 +10,7 @@
 #include "command/attributes.h"
 #include "command/stack_read_impl.h"
 #include "function/stack_note.h"
+#include "object/sums.h"
 
 #define TRIES 16 /* of a READ, while others change the object */
 
@@ -44,70 +45,6 @@ static void note(struct osd_functions *functions, struct osd_object_id id,
 		osd_kept_count(osd_functions_kept(functions), use, read.usec);
 }
 
-/* ---- the stored bytes ------------------------------------------------------------------------- */
-
-/* The bytes from *ret_first to *ret_end of a stored object that the pieces need, in whole blocks. */
-static void span_pieces(const struct osd_stack_reading *read, uint64_t *ret_first, uint64_t *ret_end)
-{
-	uint32_t block = read->run.stack->contract.block;
-	uint64_t first = UINT64_MAX, last = 0, length = read->run.whole;
-
-	for (size_t i = 0; i < read->answer.piece_count; i++) {
-		const struct osd_piece *piece = &read->pieces[i];
-
-		if (piece->length == 0)
-			continue;
-		first = OSD_MIN(first, piece->offset);
-		last = OSD_MAX(last, osd_add_capped(piece->offset, piece->length));
-	}
-	*ret_first = 0;
-	*ret_end = last ? length : 0;
-	if (!block || last == 0)
-		return;
-	*ret_first = OSD_MIN(first - first % block, length);
-	*ret_end = OSD_MIN(osd_add_capped(last, (block - last % block) % block), length);
-}
-
-/* If the result is kept, whole units are computed, from the first to the last that is missing. */
-static void span(const struct osd_stack_reading *read, uint64_t *ret_first, uint64_t *ret_end)
-{
-	const struct osd_stack_answer *answer = &read->answer;
-
-	if (!answer->kept || !answer->unit) {
-		span_pieces(read, ret_first, ret_end);
-		return;
-	}
-	*ret_first = answer->first_missing * answer->unit;
-	*ret_end = OSD_MIN((answer->last_missing + 1) * answer->unit, read->run.whole);
-}
-
-static void half_done(struct osd_stack_run *run, enum osd_status status);
-
-static enum osd_status load(struct osd_command_context *ctx, struct osd_stack_reading *read,
-			    struct osd_object *source)
-{
-	struct osd_stack_run *run = &read->run;
-	uint64_t first, end;
-	size_t length;
-	enum osd_status status;
-
-	span(read, &first, &end);
-	run->offset = first;
-	if (end - first > SIZE_MAX)
-		return OSD_E_NO_MEMORY;
-	status = osd_stack_half_open(read, (size_t)(end - first), half_done, &length);
-	if (status == OSD_OK)
-		status = osd_stack_run_allocate(run, length);
-	if (status == OSD_OK)
-		status = osd_stack_answer_load(&read->answer, source, ctx->data_flags, first,
-					       run->data, run->length);
-	if (status == OSD_OK && read->half)
-		status = osd_stack_answer_load(&read->answer, source, ctx->data_flags,
-					       read->half->run.offset, read->half->run.data,
-					       read->half->run.length);
-	return status;
-}
-
 /* ---- steps ------------------------------------------------------------------------------------ */
 
 static enum osd_status end_computed(struct osd_stack_reading *read)
@@ -116,6 +53,16 @@ static enum osd_status end_computed(struct osd_stack_reading *read)
 
 	read->kept = read->answer.kept && !read->run.skipped && !(half && half->run.skipped);
 	return osd_stack_answer_end(&read->answer);
+}
+
+static void dispatch_again(struct osd_stack_reading *read)
+{
+	struct osd_request *request = read->run.request;
+
+	osd_attributes_free(OSD_STEAL(request->attributes));
+	request->reading = read;
+	request->again = true;
+	read->resume(request);
 }
 
 /* A run has ended. */
@@ -130,6 +77,11 @@ static void ended(struct osd_stack_reading *read)
 	if (atomic_fetch_sub(&read->running, 1) > 1)
 		return;
 	status = osd_stack_half_join(read);
+	/* The object has changed before the second half was loaded. */
+	if (status == OSD_E_CONFLICT) {
+		dispatch_again(read);
+		return;
+	}
 	if (status == OSD_OK && run->stream && osd_stack_stream_ended(run, &end))
 		status = osd_stack_parts_end(read, end);
 	else if (status == OSD_OK)
@@ -156,14 +108,10 @@ static void take(struct osd_stack_reading *read, const struct osd_stack_run *run
 static void done(struct osd_stack_run *run, enum osd_status status)
 {
 	struct osd_stack_reading *read = osd_container_of(run, struct osd_stack_reading, run);
-	struct osd_request *request = run->request;
 	uint64_t end;
 
 	if (status == OSD_OK && run->stream && !osd_stack_stream_ended(run, &end)) {
-		osd_attributes_free(OSD_STEAL(request->attributes));
-		request->reading = read;
-		request->again = true;
-		read->resume(request);
+		dispatch_again(read);
 		return;
 	}
 	if (status == OSD_OK && !run->stream)
@@ -289,7 +237,8 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 	if (status == OSD_OK && osd_stack_parts_needed(run))
 		status = osd_stack_parts_open(read);
 	if (status == OSD_OK)
-		status = run->stream ? osd_stack_parts_load(ctx, read, source) : load(ctx, read, source);
+		status = run->stream ? osd_stack_parts_load(read)
+				     : osd_stack_read_load(read, half_done);
 	if (status != OSD_OK)
 		return status;
 	if (run->stream || (run->length && run->stack->count))
@@ -315,9 +264,9 @@ static enum osd_status find_source(struct osd_command_context *ctx, struct osd_s
 
 /* The request was dispatched again for the next part. */
 static enum osd_status go_on(struct osd_command_context *ctx, struct osd_stack_reading *read,
-			     struct osd_object *source, bool *ret_runs)
+			     bool *ret_runs)
 {
-	enum osd_status status = osd_stack_parts_load(ctx, read, source);
+	enum osd_status status = osd_stack_parts_load(read);
 
 	ctx->request->shows_version = true;
 	ctx->request->version = read->answer.key.version;
@@ -333,7 +282,9 @@ static enum osd_status serve(struct osd_command_context *ctx, struct osd_stack_r
 
 	if (status != OSD_OK)
 		return status;
-	status = read->run.stream ? go_on(ctx, read, source, ret_runs) : OSD_E_CONFLICT;
+	read->source = source;
+	read->data_flags = ctx->data_flags;
+	status = read->run.stream ? go_on(ctx, read, ret_runs) : OSD_E_CONFLICT;
 	while (status == OSD_E_CONFLICT && read->tries++ < TRIES) {
 		/* READs that wait for data of an earlier version look for the present one. */
 		osd_flights_end(read->flights, &read->flight, true, OSD_E_CONFLICT);
@@ -370,6 +321,7 @@ static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *r
 	answer->unit = stack.unit;
 	answer->kept = stack.deterministic ? osd_functions_kept(ctx->functions) : NULL;
 	run->reads_once = !answer->kept && piece_count == 1;
+	read->compares = osd_objects_compare_reads(ctx->objects);
 }
 
 /* may_be_known: no note of the stack has turned out to be out of date. */

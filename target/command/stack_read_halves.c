@@ -59,7 +59,7 @@ enum osd_status osd_stack_half_open(struct osd_stack_reading *read, size_t lengt
 	for (size_t i = 0; i < run->stack->count; i++)
 		half->run.codes[i] = osd_function_code_ref(run->codes[i]);
 	*ret_first = first;
-	return osd_stack_run_allocate(&half->run, length - first);
+	return OSD_OK;
 }
 
 void osd_stack_half_begin(struct osd_stack_reading *read)

@@ -24,6 +24,9 @@ struct osd_stack_reading {
 	struct osd_flights *flights;
 	struct osd_flight flight;
 	struct osd_stack_answer answer;
+	struct osd_object *source; /* borrowed: while it is loaded */
+	unsigned data_flags;	   /* of the command */
+	bool compares;	  /* the store reads what it has loaded: nobody else may change it */
 	uint64_t changes; /* osd_stack_changes before the stack was found */
 	uint64_t began_usec;
 	bool outdated;	  /* the functions have changed since */
@@ -34,8 +37,12 @@ struct osd_stack_reading {
 	struct osd_piece pieces[]; /* that the command asks for */
 };
 
+/* stack_read_load.c.  The input of the READ's run, and of the half, if there is one.  What is not there yet comes when
+ * the run begins.  OSD_E_CONFLICT: the object has another version than the READ has found. */
+enum osd_status osd_stack_read_load(struct osd_stack_reading *read, osd_stack_done_fn *half_done);
+
 /* stack_read_halves.c.  Bytes that the run of the READ gets of the length that is computed from its offset on.  If these
- * are not all, read->half is there for the rest; done is called for its run. */
+ * are not all, read->half is there for the rest, which it gets from the caller; done is called for its run. */
 enum osd_status osd_stack_half_open(struct osd_stack_reading *read, size_t length,
 				    osd_stack_done_fn *done, size_t *ret_first);
 /* The READ's own run has begun; read->running counts both.  Ends the half if it cannot begin. */
@@ -49,8 +56,7 @@ bool osd_stack_parts_needed(const struct osd_stack_run *run);
 /* run->stream is there then, and the draft of the result.  OSD_E_CONTRACT: the result cannot be kept. */
 enum osd_status osd_stack_parts_open(struct osd_stack_reading *read);
 /* The next part of the stored bytes. */
-enum osd_status osd_stack_parts_load(struct osd_command_context *ctx,
-				     struct osd_stack_reading *read, struct osd_object *source);
+enum osd_status osd_stack_parts_load(struct osd_stack_reading *read);
 /* All have passed; end: bytes of the result.  The status of the command. */
 enum osd_status osd_stack_parts_end(struct osd_stack_reading *read, uint64_t end);
 void osd_stack_parts_close(struct osd_stack_reading *read); /* also if it is not open */

@@ -63,15 +63,14 @@ enum osd_status osd_stack_parts_open(struct osd_stack_reading *read)
 		       : status;
 }
 
-enum osd_status osd_stack_parts_load(struct osd_command_context *ctx,
-				     struct osd_stack_reading *read, struct osd_object *source)
+enum osd_status osd_stack_parts_load(struct osd_stack_reading *read)
 {
 	uint64_t offset;
 	size_t length;
 	uint8_t *room = osd_stack_stream_room(&read->run, &offset, &length);
 
-	return room ? osd_stack_answer_load(&read->answer, source, ctx->data_flags, offset, room,
-					    length)
+	return room ? osd_stack_answer_load(&read->answer, read->source, read->data_flags, offset,
+					    room, length)
 		    : OSD_E_NO_MEMORY;
 }
 

@@ -202,6 +202,24 @@ static const char *payer_of(const struct osd_stack_run *run)
 	return run->for_script ? NULL : osd_submission_payer(run->reader);
 }
 
+/* Of all data at once. */
+static struct osd_stage_frame frame_of(const struct osd_stack_run *run)
+{
+	const struct osd_stage *stage = stage_of(run);
+
+	return (struct osd_stage_frame){run->offset, run->whole, 0, stage->parameters,
+					stage->parameters_length};
+}
+
+/* The frame and the data of the first stage, where its sandbox gets them. */
+static enum osd_status fill_args(void *arg, uint8_t *args)
+{
+	struct osd_stack_run *run = arg;
+	const struct osd_stage_frame frame = frame_of(run);
+
+	return run->load(run, args + osd_stage_frame_encode(&frame, args));
+}
+
 static struct osd_exec_submission submission_of(struct osd_stack_run *run)
 {
 	const struct osd_function *function = &stage_of(run)->function;
@@ -220,7 +238,8 @@ static struct osd_exec_submission submission_of(struct osd_stack_run *run)
 		.stage = true,
 		.reads_once = !run->stream,
 		.for_script = run->for_script,
-		.owned_args = is_optional(run) ? NULL : &run->args,
+		.owned_args = is_optional(run) || !run->args ? NULL : &run->args,
+		.fill_args = run->args ? NULL : fill_args,
 		.sync_wait_usec = osd_exec_limits[OSD_LIMIT_SYNC_WAIT].maximum,
 		.done = stage_ended,
 		.arg = run,
@@ -285,32 +304,31 @@ static enum osd_status pass(struct osd_stack_run *run, const uint8_t *data, size
 	return status == OSD_OK ? osd_stack_run_call(run) : status;
 }
 
-static size_t piece_length(const struct osd_stack_run *run)
+size_t osd_stack_run_piece_max(const struct osd_stack_run *run)
 {
 	uint32_t block = run->stack->contract.block;
-	size_t most = block ? OSD_STAGE_DATA_MAX / block * block : OSD_STAGE_DATA_MAX;
 
-	return OSD_MIN(run->length - run->piece, most);
+	return block ? OSD_STAGE_DATA_MAX / block * block : OSD_STAGE_DATA_MAX;
 }
 
 /* All data at once: the frame is put in front of them, where it has its room. */
 static enum osd_status pass_all(struct osd_stack_run *run)
 {
-	const struct osd_stage *stage = stage_of(run);
-	const struct osd_stage_frame frame = {run->offset, run->whole, 0, stage->parameters,
-					      stage->parameters_length};
+	const struct osd_stage_frame frame = frame_of(run);
 
-	run->frame_length = osd_stage_frame_encode(&frame, run->base);
-	run->data_length = run->length;
 	free(run->args);
 	run->args = OSD_STEAL(run->base);
+	run->frame_length = OSD_STAGE_FRAME_BYTES + frame.parameters_length;
+	if (run->args)
+		osd_stage_frame_encode(&frame, run->args);
+	run->data_length = run->length;
 	run->data = NULL;
 	return osd_stack_run_call(run);
 }
 
 static enum osd_status begin_piece(struct osd_stack_run *run)
 {
-	size_t length = piece_length(run);
+	size_t length = OSD_MIN(run->length - run->piece, osd_stack_run_piece_max(run));
 
 	run->passed = 0;
 	if (length == run->length)

@@ -43,6 +43,9 @@ struct osd_stack_run {
 	struct osd_stack *stack;  /* owned */
 	uint8_t *base;		  /* owned: room for the frame of the first stage, then data */
 	uint8_t *data;		  /* input, then output; NULL while the first stage has them */
+	/* Writes the input, of length bytes, to where the first stage gets it; the sandbox may change them at once.
+	 * Used if there is no data; NULL: there is. */
+	enum osd_status (*load)(struct osd_stack_run *run, uint8_t *data);
 	size_t length;		  /* of data */
 	uint64_t offset, whole;	  /* of data in the object, and bytes of the object */
 	bool inverse;		  /* in the direction of WRITE */
@@ -72,7 +75,9 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 				   bool *ret_plain);
 /* Makes room for length bytes of data.  OSD_E_BUSY: all runs together hold too much; OSD_E_CONTRACT: too large. */
 enum osd_status osd_stack_run_allocate(struct osd_stack_run *run, size_t length);
-/* OSD_PENDING: done will be called.  Otherwise it failed.  data has at least one byte.  May be called again after done,
+/* Bytes that pass at a time. */
+size_t osd_stack_run_piece_max(const struct osd_stack_run *run);
+/* OSD_PENDING: done will be called.  Otherwise it failed, perhaps in load.  There is at least one byte.  May be called again after done,
  * in the other direction. */
 enum osd_status osd_stack_run_begin(struct osd_stack_run *run);
 /* For stack_stream.c: the arguments of the stage at hand (run->passed), which are copied; and its call, as

@@ -109,6 +109,10 @@ struct osd_exec_submission {
 	bool compile;
 	/* A plain call: args.bytes, if they are owned and malloc'd; taken in place of a copy.  NULL: args are copied. */
 	uint8_t **owned_args;
+	/* A stage: writes args.length bytes, in place of those at args.bytes, to where the sandbox gets them.  The
+	 * sandbox may change them at once.  Called before osd_exec_submit returns, once at most; a status other than
+	 * OSD_OK is that of the submission.  NULL: args.bytes are there. */
+	enum osd_status (*fill_args)(void *arg, uint8_t *args);
 	bool lingers;	 /* a plain call: the submitting thread may wait a moment for its end */
 	bool for_script; /* a stage: a script waits for it, so it is accepted also when the queue is full or closed */
 	uint32_t flags;			  /* enum osd_exec_flags */
@@ -178,7 +182,8 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
  *
  * After any other status nothing was made.  OSD_E_CDB_FIELD: a parameter is not supported, or names no job
  * of this principal.  Others: OSD_E_QUEUE_FULL, OSD_E_ISOLATION, OSD_E_BYTECODE, OSD_E_POOL_ACCESS,
- * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_PUSHED_BACK, OSD_E_LATE. */
+ * OSD_E_JOB_KEY_CLASH, OSD_E_NO_PARTITION, OSD_E_NO_OBJECT, OSD_E_EXISTS, OSD_E_PUSHED_BACK, OSD_E_LATE, those of
+ * fill_args. */
 enum osd_status osd_exec_submit(struct osd_exec *exec, const struct osd_exec_submission *submission,
 				struct osd_object_id *ret_job,
 				struct osd_exec_refusal *ret_refusal);

@@ -110,6 +110,26 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? store_job(acceptance, txn) : status;
 }
 
+/* Straight into the memory of the sandbox, if the job starts at once. */
+static enum osd_status fill_args(struct osd_acceptance *acceptance)
+{
+	const struct osd_exec_submission *submission = acceptance->submission;
+	size_t length = (size_t)submission->args.length;
+	struct osd_job *job = acceptance->job;
+	struct osd_run *run = acceptance->run;
+	uint8_t *placed = run ? osd_run_place_args(run, job, &acceptance->record) : NULL;
+	enum osd_status status;
+
+	if (!placed)
+		job->content = malloc(length + 1);
+	if (!placed && !job->content)
+		return OSD_E_NO_MEMORY;
+	status = submission->fill_args(submission->arg, placed ? placed : job->content);
+	if (placed && status != OSD_OK)
+		osd_run_clear_args(run, length);
+	return status;
+}
+
 /* Nothing is stored.  No object has an id in the root. */
 static enum osd_status accept_plain(struct osd_acceptance *acceptance)
 {
@@ -117,7 +137,7 @@ static enum osd_status accept_plain(struct osd_acceptance *acceptance)
 
 	record->zone.type = acceptance->submission->zone_type;
 	record->id = (struct osd_object_id){0, record->sequence};
-	return OSD_OK;
+	return acceptance->job->args_follow ? fill_args(acceptance) : OSD_OK;
 }
 
 /* ---- before and after ------------------------------------------------------------------------ */
@@ -130,6 +150,9 @@ static bool keep_content(struct osd_job *job, const struct osd_exec_submission *
 
 	if (submission->plain)
 		job->code = osd_function_code_ref(submission->function_code);
+	job->args_follow = submission->fill_args;
+	if (job->args_follow)
+		return true;
 	if (submission->owned_args) {
 		job->content = OSD_STEAL(*submission->owned_args);
 		return true;

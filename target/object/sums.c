@@ -84,13 +84,14 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 				   "give checksums=on as well");
 	if (!objects->sums.kept)
 		return OSD_OK;
+	objects->sums.compares = config->verify == OSD_VERIFY_ALWAYS;
 	objects->sums.rate = config->scrub_rate ? config->scrub_rate : OSD_SCRUB_RATE;
 	objects->sums.interval_ms = config->scrub_days * 24 * 3600 * 1000;
 	objects->sums.commands_queued = config->commands_queued;
 	objects->sums.context = config->context;
 	objects->open_max =
 		OSD_MAX(1, objects->open_max * 2 / 3); /* six descriptors instead of four */
-	return wrap(objects, config->verify == OSD_VERIFY_ALWAYS);
+	return wrap(objects, objects->sums.compares);
 }
 
 /* ---- power failures ---------------------------------------------------------------------- */
@@ -322,6 +323,11 @@ void osd_sums_end_pass(struct osd_objects *objects)
 bool osd_objects_keep_sums(const struct osd_objects *objects)
 {
 	return objects->sums.kept;
+}
+
+bool osd_objects_compare_reads(const struct osd_objects *objects)
+{
+	return objects->sums.compares;
 }
 
 void osd_sums_stats(struct osd_objects *objects, struct osd_sums_stats *ret_stats)

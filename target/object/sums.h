@@ -51,7 +51,7 @@ struct osd_scrub_pass {
 };
 
 struct osd_sums {
-	bool kept; /* constant once opened */
+	bool kept, compares; /* constant once opened; compares: with every read */
 	struct osd_sums_figures figures;
 	_Atomic uint64_t rate;
 	uint64_t interval_ms;			    /* constant */
@@ -73,6 +73,8 @@ struct osd_sums_stats {
 };
 void osd_sums_stats(struct osd_objects *objects, struct osd_sums_stats *ret_stats);
 bool osd_objects_keep_sums(const struct osd_objects *objects);
+/* Whether every read of data compares them: it reads the caller's buffer, which nobody else may change then. */
+bool osd_objects_compare_reads(const struct osd_objects *objects);
 /* The first byte of the first damaged block with bytes from start on; start if the list has none. */
 uint64_t osd_object_first_damage(struct osd_object *object, uint64_t start);
 

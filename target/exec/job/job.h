@@ -57,6 +57,7 @@ struct osd_job {
 	struct osd_after *after; /* flow's: the jobs it names; NULL: none */
 	struct osd_array *array; /* flow's: the array that it is the head of; NULL: none */
 	bool reads_once;	 /* constant; osd_exec_submission.reads_once */
+	bool args_follow; /* constant; osd_exec_submission.fill_args: they come after its sandbox */
 	bool takes_turn;	 /* flow's: a member that counts as running */
 	bool stored;		 /* flow's: a member that may have a record of its own */
 	uint8_t *content;	 /* arguments and code, if small; else they are read at the start */

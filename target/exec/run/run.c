@@ -295,13 +295,13 @@ static bool send_by_socket(struct osd_run *run, struct iovec *parts, size_t coun
 	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
 }
 
-/* Copies the parts, one after the other. */
+/* Copies the parts, one after the other, unless they are there. */
 static size_t gather(uint8_t *to, const struct iovec *parts, size_t count)
 {
 	size_t done = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (parts[i].iov_len)
+		if (parts[i].iov_len && parts[i].iov_base != to + done)
 			memcpy(to + done, parts[i].iov_base, parts[i].iov_len);
 		done += parts[i].iov_len;
 	}
@@ -333,6 +333,25 @@ static void choose_place(struct osd_job_run *message, bool secret)
 		return;
 	message->in_shared = !secret && osd_job_run_texts(message) <= OSD_SHM_TEXTS_BYTES;
 	message->in_memfd = !message->in_shared;
+}
+
+/* What choose_place finds with the code that is sent at most.  Otherwise they might have to be copied once more. */
+uint8_t *osd_run_place_args(struct osd_run *run, const struct osd_job *job,
+			    const struct osd_job_record *record)
+{
+	size_t before = strlen(record->name) + strlen(record->function.method);
+	uint64_t after = job->code ? job->code->length + job->code->machine_length : 0;
+
+	if (!job->code || osd_box_is(job->code->bytes, job->code->length) ||
+	    before + record->args_length + after > OSD_SHM_TEXTS_BYTES)
+		return NULL;
+	return run->placed_args = (uint8_t *)run->sandbox->shm + OSD_SHM_TEXTS_AT + before;
+}
+
+void osd_run_clear_args(struct osd_run *run, size_t length)
+{
+	memset(run->placed_args, 0, length);
+	run->placed_args = NULL;
 }
 
 static struct osd_job_run message_of(const struct osd_job_record *record,
@@ -425,7 +444,7 @@ bool osd_run_send(struct osd_run *run, const struct osd_job *job,
 {
 	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *machine = NULL;
 	struct content sends = {
-		.args = content,
+		.args = run->placed_args ? run->placed_args : content,
 		.code = job->code ? job->code->bytes : content + record->args_length,
 		.code_length = record->code_length,
 	};

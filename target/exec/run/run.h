@@ -98,6 +98,7 @@ struct osd_run {
 	bool lingers;			     /* its submitter may wait for its end (linger.c) */
 	bool keeps_code;		     /* its sandbox may keep the code of its function */
 	uint8_t code_slot;		     /* where; 0: it does not */
+	uint8_t *placed_args;		     /* osd_run_place_args; NULL: the job has them */
 	uint64_t cpu_usec; /* that its sandbox had used at the last sample; 0: not sampled, or it is gone */
 	struct osd_run *next_started;	     /* exec->lock; of its pool's */
 	struct osd_fair_principal *occupant; /* started: the principal that occupies the slot */
@@ -127,6 +128,12 @@ struct osd_run *osd_run_create(struct osd_exec *exec, struct osd_sandbox *sandbo
 void osd_run_set_job(struct osd_run *run, struct osd_job *job);
 /* exec->lock held.  The job is RUNNING, and the monitor watches it.  osd_run_send comes next. */
 void osd_run_begin(struct osd_run *run);
+/* The memory of the sandbox where it will find the arguments of a started job, which the caller writes there before
+ * osd_run_send.  NULL: they have to be the job's content. */
+uint8_t *osd_run_place_args(struct osd_run *run, const struct osd_job *job,
+			    const struct osd_job_record *record);
+/* Removes what was written there of length bytes: the sandbox has not read it, and may get the job of somebody else. */
+void osd_run_clear_args(struct osd_run *run, size_t length);
 /* No lock held.  Sends the job to the sandbox; false: the sandbox does not accept it.  content: as that of the
  * job. */
 bool osd_run_send(struct osd_run *run, const struct osd_job *job,

@@ -42,8 +42,9 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 	struct osd_run *run;
 
 	osd_assert_held(&exec->lock);
-	if (record->state != OSD_STATE_QUEUED || !job->kind->may_start(job) || !job->content ||
-	    osd_pool_next(pool) || !osd_pool_starts(pool, job->entry.lendable) ||
+	if (record->state != OSD_STATE_QUEUED || !job->kind->may_start(job) ||
+	    (!job->content && !job->args_follow) || osd_pool_next(pool) ||
+	    !osd_pool_starts(pool, job->entry.lendable) ||
 	    !osd_fair_queue_may_start(&pool->queue, record->principal))
 		return NULL;
 	sandbox = take_fitting(exec, job);
@@ -65,7 +66,7 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 
 	osd_assert_held(&exec->lock);
 	osd_pool_vacate(pool, run->occupant);
-	if (run->sent) {
+	if (run->sent || run->placed_args) {
 		osd_sandbox_kill(exec->sandboxes, run->sandbox);
 		osd_sandbox_give_back(exec->sandboxes, run->sandbox, true);
 	} else {

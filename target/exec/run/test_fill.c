@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* test_fill.c -- arguments that are written to where the sandbox gets them: in its memory if the call starts at once,
+ * else in memory of the target.  If they cannot be written, there is no call. */
+#include "exec/run/test_start.h"
+#include "function/function.h"
+
+#define ARGS_BYTES (2 * OSD_JOB_INLINE_MAX) /* they travel in the shared memory */
+
+static struct osd_function_code *code;
+static struct osd_exec_refusal refusal;
+static enum osd_status fills; /* status of fill() */
+static uint8_t *filled;
+
+static enum osd_status fill(void *arg, uint8_t *args)
+{
+	(void)arg;
+	filled = args;
+	memset(args, 0xa5, ARGS_BYTES);
+	args[ARGS_BYTES - 1] = 0x5a;
+	return fills;
+}
+
+static void ended(void *arg, const struct osd_exec_outcome *outcome)
+{
+	(void)arg;
+	(void)outcome;
+}
+
+static enum osd_status submit(void)
+{
+	const struct osd_exec_submission submission = {
+		.zone = {PARTITION, 0},
+		.zone_type = OSD_PARTITION,
+		.principal = "addr:a",
+		.code = code->bytes,
+		.code_length = code->length,
+		.function_code = code,
+		.function = {.id = {1, OSD_FIRST_ID},
+			     .access = OSD_JOB_NO_ACCESS,
+			     .method = "main"},
+		.has_args = true,
+		.args.length = ARGS_BYTES,
+		.name = {(const uint8_t *)"name", 4},
+		.plain = true,
+		.stage = true,
+		.fill_args = fill,
+		.done = ended,
+	};
+	struct osd_object_id job;
+
+	filled = NULL;
+	return osd_exec_submit(exec, &submission, &job, &refusal);
+}
+
+static uint8_t *place_in(const struct osd_sandbox *which)
+{
+	return (uint8_t *)which->shm + OSD_SHM_TEXTS_AT + strlen("name") + strlen("main");
+}
+
+/* Reads the job that a sandbox was sent; its texts are complete. */
+static void check_sent(const struct osd_sandbox *which, int its_peer)
+{
+	const struct timeval limit = {.tv_sec = 30};
+	const uint8_t *args = place_in(which);
+	uint8_t bytes[4096];
+	struct osd_job_run run;
+
+	CHECK_EQ(setsockopt(its_peer, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+	CHECK(recv(its_peer, bytes, sizeof(bytes), 0) > 0);
+	CHECK(osd_job_run_decode(bytes, &run) && run.in_shared && run.stage);
+	CHECK_EQ(run.args_bytes, ARGS_BYTES);
+	CHECK(memcmp(args - 8, "namemain", 8) == 0);
+	CHECK(args[0] == 0xa5 && args[ARGS_BYTES - 1] == 0x5a);
+	CHECK(memcmp(args + ARGS_BYTES, code->bytes, code->length) == 0);
+}
+
+static void start_welcome(void)
+{
+	start();
+	osd_lock(&exec->lock);
+	exec->sandboxes->welcomed = true; /* calls need not wait for iosd-sandboxd */
+	osd_unlock(&exec->lock);
+}
+
+static void test_starts(void)
+{
+	start_welcome();
+	CHECK_EQ(submit(), OSD_PENDING);
+	CHECK(filled == place_in(sandbox));
+	check_sent(sandbox, peer);
+	stop();
+}
+
+/* The sandbox runs the next call, which may be of somebody else. */
+static void test_fails(void)
+{
+	start_welcome();
+	fills = OSD_E_CONFLICT;
+	CHECK_EQ(submit(), OSD_E_CONFLICT);
+	fills = OSD_OK;
+	CHECK(filled == place_in(sandbox));
+	for (size_t i = 0; i < ARGS_BYTES; i++)
+		CHECK_EQ(filled[i], 0);
+	osd_lock(&exec->lock);
+	CHECK(exec->table.count == 0 && exec->pools->first->supply.busy == 0);
+	CHECK(sandbox->state == OSD_SANDBOX_READY && !sandbox->kill_sent);
+	osd_unlock(&exec->lock);
+	CHECK_EQ(submit(), OSD_PENDING);
+	check_sent(sandbox, peer);
+	stop();
+}
+
+static void test_waits(void)
+{
+	struct osd_pool *pool;
+	struct osd_sandbox_order order;
+	struct osd_run *run;
+	int second_peer;
+
+	start_welcome();
+	osd_lock(&exec->lock);
+	pool = exec->pools->first;
+	pool->supply.active = 1;
+	order = (struct osd_sandbox_order){
+		.supply = &pool->supply, .principal = "addr:b", .limits = pool->supply.usual};
+	CHECK(osd_sandbox_take(exec->sandboxes, &order) == sandbox);
+	run = osd_run_create(exec, sandbox);
+	CHECK(run);
+	run->occupant = osd_pool_occupy(pool, "addr:b");
+	run->sent = true;
+	osd_unlock(&exec->lock);
+	second = add_sandbox(2, &second_peer);
+	CHECK_EQ(submit(), OSD_PENDING);
+	CHECK(filled && filled != place_in(sandbox) && filled != place_in(second));
+	osd_lock(&exec->lock);
+	osd_start_give_back(run, pool);
+	osd_unlock(&exec->lock);
+	check_sent(second, second_peer);
+	stop();
+	osd_sandbox_unref(second);
+	second = NULL;
+	close(second_peer);
+}
+
+int main(void)
+{
+	code = calloc(1, sizeof(*code) + 4);
+	CHECK(code);
+	atomic_init(&code->references, 1);
+	memset(code->sha256, 1, sizeof(code->sha256));
+	memcpy(code->bytes, "code", 4);
+	code->length = 4;
+	test_starts();
+	test_fails();
+	test_waits();
+	osd_function_code_put(code);
+	return 0;
+}
