@@ -70,13 +70,13 @@ def _pictures() -> bytes:
         (2, 30_000),
         (3, 24_000),
     )
-    made, number = bytearray(b"\0\0\1\xb3" + bytes(8)), 0
+    made = bytearray(b"\0\0\1\xb3" + bytes(8))
     chosen = random.Random(1)
-    while len(made) < OBJECT_BYTES - 60_000:
+    groups = OBJECT_BYTES // sum(size for _, size in sizes)  # whole ones: each begins with type I
+    for number in range(groups * len(sizes)):
         kind, size = sizes[number % len(sizes)]
         content = chosen.randbytes(size).replace(b"\0", b"\1")
         made += b"\0\0\1\0" + bytes((number % 4 << 6 | 1, kind << 3 | 1)) + content
-        number += 1
     return bytes(made)
 
 
