@@ -424,7 +424,8 @@ def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> Non
         files[-1].write_bytes(bytes([number]) * (number * 1000))
     large = tmp_path / "large"
     large.write_bytes(os.urandom((9 << 20) + 5))
-    osd("cluster", "put", *files, large, hex(PARTITION), "--targets", two)
+    osd("cluster", "put", *files, hex(PARTITION), "--targets", two)
+    osd("cluster", "put", large, hex(PARTITION), "--targets", two)  # moved last, by its id
     absent = osd("cluster", "ls", "0x99999", "--targets", two, code=66).stderr
     assert "0x99999 does not exist at a, b; each target needs it: 'osd part create" in absent
     unknown = osd("cluster", "check", hex(PARTITION), "--targets", two, "--without", "z", code=2)
