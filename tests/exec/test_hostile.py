@@ -62,14 +62,14 @@ def groups_of(serving: Serving) -> dict[str, list[int]]:
     return found
 
 
-def files_of_sandboxes() -> list[Path]:
-    """Files of users of sandboxes in folders where everybody can write."""
-    found = []
+def files_of_sandboxes() -> set[Path]:
+    """Files of users of sandboxes in folders where everybody can write; other targets may have some."""
+    found = set()
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"):
         for path in Path(folder).glob("*"):
             with contextlib.suppress(OSError):
                 if path.lstat().st_uid >= FIRST_UID:
-                    found.append(path)
+                    found.add(path)
     return found
 
 
@@ -81,6 +81,7 @@ class Host:
         self.daemons = dict(serving.pids)
         self.count = self.settled()
         self.groups = set(groups_of(serving))
+        self.files = files_of_sandboxes()
 
     def settled(self) -> int:
         """How many processes there are once all spare sandboxes are, and no others any more."""
@@ -99,7 +100,7 @@ class Host:
         """No process more and no file."""
         until(lambda: len(sandboxes(self.serving)) <= self.count, "a sandbox was left")
         assert self.serving.pids == self.daemons, "a daemon was restarted"
-        assert not files_of_sandboxes()
+        assert files_of_sandboxes() <= self.files
 
     def groups_are_as_before(self) -> None:
         """No control group more, but for slots that were needed for the first time (slots.c makes few
