@@ -1,49 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_data_version.c -- versions of data and members: every path of a change gives another one, nothing else
- * does, and none ever stands for two contents: over removals, restarts, kill -9, earlier releases, copies
- * of a store, and threads that read and write at the same time. */
-#include <pthread.h>
+/* test_data_version.c -- versions of data: every path of a change gives another one, nothing else does, and none ever
+ * stands for two contents: over removals, restarts and kill -9. */
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "object/internal.h"
-#include "object/test_support.h"
-
-#define PID UINT64_C(0x10000)
-
-static struct osd_data_version version_of(struct osd_objects *objects, uint64_t oid)
-{
-	struct osd_object_id id = {PID, oid};
-	uint8_t bytes[OSD_VERSION_BYTES];
-
-	CHECK_EQ(test_get(objects, id, OSD_PAGE_VERSION, OSD_VERSION_NUMBER, bytes, sizeof(bytes)),
-		 sizeof(bytes));
-	return (struct osd_data_version){osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4)};
-}
-
-static struct osd_data_version members_of(struct osd_objects *objects, uint64_t cid)
-{
-	struct osd_object_id id = {PID, cid};
-	uint8_t bytes[OSD_VERSION_BYTES];
-
-	CHECK_EQ(test_get(objects, id, OSD_PAGE_MEMBERS_VERSION, OSD_VERSION_NUMBER, bytes,
-			  sizeof(bytes)),
-		 sizeof(bytes));
-	return (struct osd_data_version){osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4)};
-}
-
-static bool same(struct osd_data_version a, struct osd_data_version b)
-{
-	return osd_same_version(a, b);
-}
-
-static struct osd_object *get(struct osd_objects *objects, uint64_t oid)
-{
-	struct osd_object *object;
-
-	OK(osd_object_get(objects, (struct osd_object_id){PID, oid}, &object));
-	return object;
-}
+#include "object/test_version.h"
 
 static void settle(struct osd_objects *objects, uint64_t oid)
 {
@@ -55,11 +16,6 @@ static void settle(struct osd_objects *objects, uint64_t oid)
 }
 
 /* ---- every path -------------------------------------------------------------------------- */
-
-static void do_write(struct osd_objects *objects, uint64_t oid)
-{
-	OK(test_write(objects, (struct osd_object_id){PID, oid}, 0, "write", 5));
-}
 
 static void do_write_longer(struct osd_objects *objects, uint64_t oid)
 {
@@ -212,6 +168,16 @@ static void test_paths(struct test_store *store, bool settled)
 	}
 }
 
+static void test_paths_unsettled(struct test_store *store)
+{
+	test_paths(store, false);
+}
+
+static void test_paths_settled(struct test_store *store)
+{
+	test_paths(store, true);
+}
+
 static void test_no_change(struct test_store *store)
 {
 	struct osd_piece empty = {7, 0};
@@ -264,172 +230,6 @@ static void test_again_and_restart(struct test_store *store)
 	do_write(store->objects, oid);
 	CHECK(!same(version, version_of(store->objects, oid)));
 	CHECK(version_of(store->objects, oid).opening > version.opening);
-}
-
-/* ---- the wanted version ------------------------------------------------------------------ */
-
-static void test_wanted(struct test_store *store)
-{
-	struct osd_data_version version, other;
-	struct osd_piece piece = {0, 3}, empty = {0, 0};
-	struct osd_change change = {.kind = OSD_CHANGE_WRITE,
-				    .pieces = &piece,
-				    .piece_count = 1,
-				    .data = "new",
-				    .wanted = &other};
-	struct osd_version_check check = {.wanted = &other};
-	struct osd_object *object;
-	uint8_t data[8];
-	uint64_t oid;
-	size_t got;
-
-	OK(test_create(store->objects, PID, 0, &oid));
-	do_write(store->objects, oid);
-	object = get(store->objects, oid);
-	version = version_of(store->objects, oid);
-	other = (struct osd_data_version){version.counter, version.opening + 1};
-	CHECK_EQ(osd_object_change(object, &change), OSD_E_VERSION);
-	change.pieces = &empty;
-	CHECK_EQ(osd_object_change(object, &change), OSD_E_VERSION);
-	change.pieces = &piece;
-	CHECK_EQ(osd_object_read_with(object, 0, data, 5, 0, &check, &got), OSD_E_VERSION);
-	CHECK(same(version, version_of(store->objects, oid)));
-	other = version;
-	OK(osd_object_read_with(object, 0, data, 5, 0, &check, &got));
-	CHECK(same(check.found, version));
-	CHECK_BYTES(data, 5, "write", 5);
-	OK(osd_object_change(object, &change));
-	CHECK(same(change.version, version_of(store->objects, oid)));
-	CHECK_EQ(osd_object_change(object, &change), OSD_E_VERSION);
-	osd_object_put(object);
-}
-
-#define ADDERS 4
-#define ADDS   200
-
-/* Adds to a number in the object, if nobody has since it was read. */
-static void *add(void *arg)
-{
-	struct osd_object *object = arg;
-
-	for (int done = 0; done < ADDS;) {
-		struct osd_version_check check = {.wanted = NULL};
-		uint64_t number = 0;
-		struct osd_piece piece = {0, sizeof(number)};
-		struct osd_change change = {.kind = OSD_CHANGE_WRITE,
-					    .pieces = &piece,
-					    .piece_count = 1,
-					    .data = &number,
-					    .wanted = &check.found};
-		enum osd_status status;
-		size_t got;
-
-		OK(osd_object_read_with(object, 0, &number, sizeof(number), 0, &check, &got));
-		number++;
-		status = osd_object_change(object, &change);
-		CHECK(status == OSD_OK || status == OSD_E_VERSION);
-		done += status == OSD_OK;
-	}
-	return NULL;
-}
-
-static void test_no_lost_update(struct test_store *store)
-{
-	struct osd_object *object;
-	pthread_t threads[ADDERS];
-	uint64_t oid, number = 0;
-	size_t got;
-
-	OK(test_create(store->objects, PID, 0, &oid));
-	object = get(store->objects, oid);
-	for (size_t i = 0; i < ADDERS; i++)
-		CHECK(pthread_create(&threads[i], NULL, add, object) == 0);
-	for (size_t i = 0; i < ADDERS; i++)
-		CHECK(pthread_join(threads[i], NULL) == 0);
-	OK(osd_object_read(object, 0, &number, sizeof(number), 0, &got));
-	CHECK_EQ(number, ADDERS * ADDS);
-	osd_object_put(object);
-}
-
-/* ---- collections ------------------------------------------------------------------------- */
-
-static enum osd_status in_txn(struct osd_objects *objects, uint64_t cid, uint64_t oid,
-			      enum osd_status (*fn)(struct osd_txn *txn, struct osd_object_id id,
-						    uint64_t member))
-{
-	enum osd_status status;
-
-	do {
-		struct osd_txn *txn = test_begin(objects, 0);
-
-		status = test_end(txn, fn(txn, (struct osd_object_id){PID, cid}, oid));
-	} while (status == OSD_E_CONFLICT);
-	return status;
-}
-
-static void test_members(struct test_store *store)
-{
-	struct osd_objects *objects = store->objects;
-	struct osd_data_version versions[8];
-	size_t count = 0;
-	uint64_t cid, other, oid;
-	struct osd_txn *txn = test_begin(objects, 0);
-
-	OK(test_end(txn, osd_collection_create(txn, PID, 0, OSD_COLLECTION_LINKED, &cid)));
-	txn = test_begin(objects, 0);
-	OK(test_end(txn, osd_collection_create(txn, PID, 0, OSD_COLLECTION_LINKED, &other)));
-	OK(test_create(objects, PID, 0, &oid));
-	versions[count++] = members_of(objects, cid);
-	versions[count++] = members_of(objects, other);
-	/* A client joins and leaves by the Collections page, and changes over to the other one. */
-	OK(test_set_number(objects, (struct osd_object_id){PID, oid}, OSD_REL_COLLECTIONS, 1, cid,
-			   8));
-	versions[count++] = members_of(objects, cid);
-	CHECK(same(versions[1], members_of(objects, other)));
-	OK(test_set_number(objects, (struct osd_object_id){PID, oid}, OSD_REL_COLLECTIONS, 1, other,
-			   8));
-	versions[count++] = members_of(objects, cid);
-	versions[count++] = members_of(objects, other);
-	/* Attributes and data of a member are not the membership. */
-	do_write(objects, oid);
-	OK(test_set(objects, (struct osd_object_id){PID, oid}, 0x10000, 1, "value", 5));
-	CHECK(same(versions[count - 1], members_of(objects, other)));
-	/* The target adds, and the member is removed. */
-	OK(in_txn(objects, cid, oid, osd_collection_add));
-	versions[count++] = members_of(objects, cid);
-	OK(in_txn(objects, cid, oid, osd_collection_add)); /* it is in it */
-	CHECK(same(versions[count - 1], members_of(objects, cid)));
-	OK(test_remove(objects, (struct osd_object_id){PID, oid}));
-	versions[count++] = members_of(objects, cid);
-	versions[count++] = members_of(objects, other);
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < i; j++)
-			CHECK(!same(versions[i], versions[j]));
-	CHECK_EQ(test_get(objects, (struct osd_object_id){PID, OSD_OBJECTS_COLLECTION},
-			  OSD_PAGE_MEMBERS_VERSION, OSD_VERSION_NUMBER, (uint8_t[16]){0}, 16),
-		 0);
-	if (!store->config.directory)
-		return;
-	test_store_reopen(store);
-	CHECK(same(versions[count - 1], members_of(store->objects, other)));
-	CHECK(same(versions[count - 2], members_of(store->objects, cid)));
-}
-
-/* An attempt that is undone leaves the version. */
-static void test_members_undone(struct test_store *store)
-{
-	struct osd_objects *objects = store->objects;
-	struct osd_data_version before;
-	struct osd_txn *txn = test_begin(objects, 0);
-	uint64_t cid, oid;
-
-	OK(test_end(txn, osd_collection_create(txn, PID, 0, OSD_COLLECTION_LINKED, &cid)));
-	OK(test_create(objects, PID, 0, &oid));
-	before = members_of(objects, cid);
-	txn = test_begin(objects, 0);
-	OK(osd_collection_add(txn, (struct osd_object_id){PID, cid}, oid));
-	osd_txn_abort(txn);
-	CHECK(same(before, members_of(objects, cid)));
 }
 
 /* ---- kill -9 ----------------------------------------------------------------------------- */
@@ -609,23 +409,10 @@ static void test_kill(void)
 
 int main(void)
 {
-	for (int on_disk = 0; on_disk <= 1; on_disk++) {
-		struct test_store store;
-		uint64_t pid;
+	static test_fn *const tests[] = {test_paths_unsettled, test_paths_settled, test_no_change,
+					 test_again_and_restart};
 
-		test_store_init(&store, on_disk);
-		test_store_open(&store);
-		OK(test_partition(store.objects, PID, &pid));
-		test_paths(&store, false);
-		test_paths(&store, true);
-		test_no_change(&store);
-		test_wanted(&store);
-		test_no_lost_update(&store);
-		test_members(&store);
-		test_members_undone(&store);
-		test_again_and_restart(&store);
-		test_store_release(&store);
-	}
+	test_both_stores(PID, tests, OSD_ARRAY_SIZE(tests));
 	test_kill();
 	return 0;
 }

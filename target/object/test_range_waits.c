@@ -121,16 +121,8 @@ static void test_reads_wait_for_writes(struct test_store *store)
 
 int main(void)
 {
-	for (int on_disk = 0; on_disk <= 1; on_disk++) {
-		struct test_store store;
-		uint64_t pid;
+	static test_fn *const tests[] = {test_wanted_waits_for_all, test_reads_wait_for_writes};
 
-		test_store_init(&store, on_disk);
-		test_store_open(&store);
-		OK(test_partition(store.objects, PID, &pid));
-		test_wanted_waits_for_all(&store);
-		test_reads_wait_for_writes(&store);
-		test_store_release(&store);
-	}
+	test_both_stores(PID, tests, OSD_ARRAY_SIZE(tests));
 	return 0;
 }

@@ -245,6 +245,26 @@ static inline size_t test_read(struct osd_objects *objects, struct osd_object_id
 	return got;
 }
 
+/* ---- all tests of a file ---------------------------------------------------------------- */
+
+typedef void test_fn(struct test_store *store);
+
+/* Runs them in memory, then in a directory, in a store with a partition of this id. */
+static inline void test_both_stores(uint64_t pid, test_fn *const *tests, size_t count)
+{
+	for (int on_disk = 0; on_disk <= 1; on_disk++) {
+		struct test_store store;
+		uint64_t made;
+
+		test_store_init(&store, on_disk);
+		test_store_open(&store);
+		OK(test_partition(store.objects, pid, &made));
+		for (size_t i = 0; i < count; i++)
+			tests[i](&store);
+		test_store_release(&store);
+	}
+}
+
 /* ---- value indexes ----------------------------------------------------------------------- */
 
 static inline enum osd_status test_declare(struct osd_objects *objects, uint64_t pid, uint32_t page)
