@@ -233,11 +233,12 @@ void osd_pool_has_work(struct osd_pool *pool)
 		pools->jobs_wait(pools->context);
 }
 
-struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool, const char *principal)
+struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool,
+					   const struct osd_fair_entry *entry)
 {
 	pool->supply.busy++;
 	pool->supply.used_usec = osd_monotonic_usec();
-	return osd_fair_queue_started(&pool->queue, principal);
+	return osd_fair_queue_started(entry);
 }
 
 void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal)

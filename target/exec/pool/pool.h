@@ -270,8 +270,9 @@ bool osd_pool_starts(const struct osd_pool *pool, bool lendable);
 struct osd_fair_entry *osd_pool_next(const struct osd_pool *pool);
 /* A job was added to its queue: wakes a proxy, or the monitor if no slot is free. */
 void osd_pool_has_work(struct osd_pool *pool);
-/* A job of this principal takes a slot.  Pass the result to vacate once the slot is free again. */
-struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool, const char *principal);
+/* The job of an entry of its queue takes a slot.  Pass the result to vacate once the slot is free again. */
+struct osd_fair_principal *osd_pool_occupy(struct osd_pool *pool,
+					   const struct osd_fair_entry *entry);
 void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal);
 /* Applies the configuration, at first and after each change. */
 void osd_pool_settle(struct osd_pool *pool);

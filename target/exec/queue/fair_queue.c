@@ -357,20 +357,15 @@ struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
 
 /* ---- those that run, and shares -------------------------------------------------------------- */
 
-bool osd_fair_queue_may_start(const struct osd_fair_queue *queue, const char *name)
+bool osd_fair_queue_may_start(const struct osd_fair_entry *entry)
 {
-	const struct osd_fair_principal *principal = *find_link(queue, name);
-
-	return !principal || may_start(principal);
+	return may_start(entry->principal);
 }
 
-struct osd_fair_principal *osd_fair_queue_started(struct osd_fair_queue *queue, const char *name)
+struct osd_fair_principal *osd_fair_queue_started(const struct osd_fair_entry *entry)
 {
-	struct osd_fair_principal *principal = get_principal(queue, name);
-
-	if (principal)
-		principal->running++;
-	return principal;
+	entry->principal->running++;
+	return entry->principal;
 }
 
 void osd_fair_queue_ended(struct osd_fair_queue *queue, struct osd_fair_principal *principal)

@@ -36,7 +36,7 @@ struct osd_fair_entry {
 	uint64_t since; /* the caller's: when it began to wait; it was pushed then or later */
 	struct osd_fair_entry *older, *newer; /* by since; the queue's */
 	bool queued;
-	bool lendable; /* it may take a slot that is lent; constant, and the same for all of its principal */
+	bool lendable; /* it may take a slot that is lent, once it is its principal's next one; constant */
 };
 
 struct osd_fair_queue {
@@ -78,11 +78,10 @@ struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue);
 /* Takes an entry out from anywhere (held, cancelled); nothing when it is not queued. */
 void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
 
-/* May another job of this principal start, and one has or has ended.  started: NULL: no memory, it is
- * not counted; else for ended, which takes NULL. */
-bool osd_fair_queue_may_start(const struct osd_fair_queue *queue, const char *principal);
-struct osd_fair_principal *osd_fair_queue_started(struct osd_fair_queue *queue,
-						  const char *principal);
+/* May the job of an entry start, and it has or has ended.  The entry has a place, which it may give back
+ * once it has started.  ended takes the principal that started returns, or NULL. */
+bool osd_fair_queue_may_start(const struct osd_fair_entry *entry);
+struct osd_fair_principal *osd_fair_queue_started(const struct osd_fair_entry *entry);
 void osd_fair_queue_ended(struct osd_fair_queue *queue, struct osd_fair_principal *principal);
 
 /* The share of a principal from now on.  The default is a weight of 1 and zeros. */

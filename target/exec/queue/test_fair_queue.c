@@ -134,14 +134,14 @@ static void test_at_once(void)
 		push(i, "a", 0);
 	push(4, "b", -5);
 	for (size_t i = 0; i < 2; i++)
-		running[i] = osd_fair_queue_started(&queue, "a");
-	CHECK(!osd_fair_queue_may_start(&queue, "a") && osd_fair_queue_may_start(&queue, "b"));
+		running[i] = osd_fair_queue_started(&entries[i]);
+	CHECK(!osd_fair_queue_may_start(&entries[3]) && osd_fair_queue_may_start(&entries[4]));
 	CHECK(osd_fair_queue_runnable(&queue) == 1 && pop() == 4);
 	CHECK(queue.entry_count == 4 && !osd_fair_queue_peek(&queue) &&
 	      !osd_fair_queue_pop(&queue));
 	osd_fair_queue_ended(&queue, running[0]);
 	CHECK(pop() == 0);
-	running[0] = osd_fair_queue_started(&queue, "a");
+	running[0] = osd_fair_queue_started(&entries[1]);
 	CHECK(!osd_fair_queue_peek(&queue));
 	CHECK(osd_fair_queue_set_share(&queue, "a", (struct osd_fair_share){1, 0, 0}) == OSD_OK);
 	while (queue.entry_count)

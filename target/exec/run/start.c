@@ -45,7 +45,7 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 	if (record->state != OSD_STATE_QUEUED || !job->kind->may_start(job) ||
 	    (!job->content && !job->args_follow) || osd_pool_next(pool) ||
 	    !osd_pool_starts(pool, job->entry.lendable) ||
-	    !osd_fair_queue_may_start(&pool->queue, record->principal))
+	    !osd_fair_queue_may_start(&job->entry))
 		return NULL;
 	sandbox = take_fitting(exec, job);
 	if (!sandbox)
@@ -55,7 +55,7 @@ struct osd_run *osd_start_claim(struct osd_job *job, struct osd_job_record *reco
 		osd_sandbox_put_back(exec->sandboxes, sandbox);
 		return NULL;
 	}
-	run->occupant = osd_pool_occupy(pool, record->principal);
+	run->occupant = osd_pool_occupy(pool, &job->entry);
 	fill_started(record, pool);
 	return run;
 }

@@ -2,7 +2,6 @@
 /* test_fill.c -- arguments that are written to where the sandbox gets them: in its memory if the call starts at once,
  * else in memory of the target.  If they cannot be written, there is no call. */
 #include "exec/run/test_start.h"
-#include "function/function.h"
 
 #define ARGS_BYTES (2 * OSD_JOB_INLINE_MAX) /* they travel in the shared memory */
 
@@ -28,26 +27,13 @@ static void ended(void *arg, const struct osd_exec_outcome *outcome)
 
 static enum osd_status submit(void)
 {
-	const struct osd_exec_submission submission = {
-		.zone = {PARTITION, 0},
-		.zone_type = OSD_PARTITION,
-		.principal = "addr:a",
-		.code = code->bytes,
-		.code_length = code->length,
-		.function_code = code,
-		.function = {.id = {1, OSD_FIRST_ID},
-			     .access = OSD_JOB_NO_ACCESS,
-			     .method = "main"},
-		.has_args = true,
-		.args.length = ARGS_BYTES,
-		.name = {(const uint8_t *)"name", 4},
-		.plain = true,
-		.stage = true,
-		.fill_args = fill,
-		.done = ended,
-	};
+	struct osd_exec_submission submission = call_of(code, ended);
 	struct osd_object_id job;
 
+	submission.args.length = ARGS_BYTES;
+	submission.name = (struct osd_exec_text){(const uint8_t *)"name", 4};
+	submission.stage = true;
+	submission.fill_args = fill;
 	filled = NULL;
 	return osd_exec_submit(exec, &submission, &job, &refusal);
 }
@@ -72,14 +58,6 @@ static void check_sent(const struct osd_sandbox *which, int its_peer)
 	CHECK(memcmp(args - 8, "namemain", 8) == 0);
 	CHECK(args[0] == 0xa5 && args[ARGS_BYTES - 1] == 0x5a);
 	CHECK(memcmp(args + ARGS_BYTES, code->bytes, code->length) == 0);
-}
-
-static void start_welcome(void)
-{
-	start();
-	osd_lock(&exec->lock);
-	exec->sandboxes->welcomed = true; /* calls need not wait for iosd-sandboxd */
-	osd_unlock(&exec->lock);
 }
 
 static void test_starts(void)
@@ -112,28 +90,18 @@ static void test_fails(void)
 
 static void test_waits(void)
 {
-	struct osd_pool *pool;
-	struct osd_sandbox_order order;
 	struct osd_run *run;
 	int second_peer;
 
 	start_welcome();
 	osd_lock(&exec->lock);
-	pool = exec->pools->first;
-	pool->supply.active = 1;
-	order = (struct osd_sandbox_order){
-		.supply = &pool->supply, .principal = "addr:b", .limits = pool->supply.usual};
-	CHECK(osd_sandbox_take(exec->sandboxes, &order) == sandbox);
-	run = osd_run_create(exec, sandbox);
-	CHECK(run);
-	run->occupant = osd_pool_occupy(pool, "addr:b");
-	run->sent = true;
+	run = take_sandbox();
 	osd_unlock(&exec->lock);
 	second = add_sandbox(2, &second_peer);
 	CHECK_EQ(submit(), OSD_PENDING);
 	CHECK(filled && filled != place_in(sandbox) && filled != place_in(second));
 	osd_lock(&exec->lock);
-	osd_start_give_back(run, pool);
+	osd_start_give_back(run, exec->pools->first);
 	osd_unlock(&exec->lock);
 	check_sent(second, second_peer);
 	stop();
@@ -144,12 +112,7 @@ static void test_waits(void)
 
 int main(void)
 {
-	code = calloc(1, sizeof(*code) + 4);
-	CHECK(code);
-	atomic_init(&code->references, 1);
-	memset(code->sha256, 1, sizeof(code->sha256));
-	memcpy(code->bytes, "code", 4);
-	code->length = 4;
+	code = make_code();
 	test_starts();
 	test_fails();
 	test_waits();

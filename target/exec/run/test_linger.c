@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include "exec/run/test_start.h"
-#include "function/function.h"
 
 enum part { FINISHES, IS_ROUSED, BREAKS_PROTOCOL, CALLS_FIRST, PARTS };
 
@@ -71,7 +70,6 @@ static void keep_sandbox(void)
 	struct osd_kept_code *kept = &sandbox->codes.slots[0];
 
 	osd_lock(&exec->lock);
-	exec->sandboxes->welcomed = true;
 	exec->pools->first->supply.reuse = OSD_REUSE_TRUSTED;
 	exec->pools->first->supply.sandbox_jobs = 100;
 	sandbox->state = OSD_SANDBOX_KEPT;
@@ -86,22 +84,11 @@ static void keep_sandbox(void)
 
 static void submit_call(void)
 {
-	const struct osd_exec_submission submission = {
-		.zone = {PARTITION, 0},
-		.zone_type = OSD_PARTITION,
-		.principal = "addr:a",
-		.code = code->bytes,
-		.code_length = code->length,
-		.function_code = code,
-		.function = {.id = {1, OSD_FIRST_ID}, .access = OSD_JOB_NO_ACCESS, .method = "main"},
-		.has_args = true,
-		.plain = true,
-		.lingers = true,
-		.done = ended,
-	};
+	struct osd_exec_submission submission = call_of(code, ended);
 	struct osd_exec_refusal refusal;
 	struct osd_object_id job;
 
+	submission.lingers = true;
 	CHECK_EQ(osd_exec_submit(exec, &submission, &job, &refusal), OSD_PENDING);
 }
 
@@ -127,7 +114,7 @@ static bool call_once(void)
 	pthread_t player;
 	bool here;
 
-	start();
+	start_welcome();
 	keep_sandbox();
 	atomic_store(&ends, 0);
 	CHECK_EQ(pthread_create(&player, NULL, play, NULL), 0);
@@ -148,11 +135,7 @@ static bool call_once(void)
 
 int main(void)
 {
-	code = calloc(1, sizeof(*code) + 4);
-	CHECK(code);
-	atomic_init(&code->references, 1);
-	memset(code->sha256, 1, sizeof(code->sha256));
-	code->length = 4;
+	code = make_code();
 	submitter = pthread_self();
 	for (part = FINISHES; part < PARTS; part++)
 		for (unsigned i = 0; i < 20; i++)

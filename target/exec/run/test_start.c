@@ -109,22 +109,6 @@ static void test_loses(void)
 	stop();
 }
 
-/* Takes the sandbox and a slot for a job, as osd_start_claim does. */
-static struct osd_run *take_sandbox(void)
-{
-	struct osd_pool *pool = exec->pools->first;
-	struct osd_sandbox_order order = {
-		.supply = &pool->supply, .principal = "addr:b", .limits = pool->supply.usual};
-	struct osd_run *run;
-
-	osd_assert_held(&exec->lock);
-	CHECK(osd_sandbox_take(exec->sandboxes, &order) == sandbox);
-	run = osd_run_create(exec, sandbox);
-	CHECK(run);
-	run->occupant = osd_pool_occupy(pool, "addr:b");
-	return run;
-}
-
 /* Until a proxy waits for work. */
 static void wait_until_idle(void)
 {
@@ -152,9 +136,7 @@ static void test_give_back_wakes(void)
 
 	start();
 	osd_lock(&exec->lock);
-	exec->pools->first->supply.active = 1;
 	run = take_sandbox();
-	run->sent = true;
 	osd_unlock(&exec->lock);
 	second = add_sandbox(2, &second_peer);
 	CHECK_EQ(setsockopt(second_peer, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
@@ -173,9 +155,54 @@ static void test_give_back_wakes(void)
 	close(second_peer);
 }
 
+static void ended(void *arg, const struct osd_exec_outcome *outcome)
+{
+	(void)arg;
+	(void)outcome;
+}
+
+/* The cap of a reader counts the calls of all functions that the reader reads through. */
+static void test_payer_at_once(void)
+{
+	const struct osd_fair_share share = {.weight = 1, .at_once = 1};
+	struct osd_function_code *code = make_code();
+	struct osd_exec_submission submission = call_of(code, ended);
+	struct osd_object_id job;
+	struct osd_pool *pool;
+	int second_peer;
+
+	start_welcome();
+	second = add_sandbox(2, &second_peer);
+	osd_lock(&exec->lock);
+	pool = exec->pools->first;
+	pool->supply.active = 2;
+	CHECK_EQ(osd_fair_queue_set_share(&pool->queue, "audit:reader", share), OSD_OK);
+	osd_unlock(&exec->lock);
+	submission.stage = true;
+	submission.payer = "audit:reader";
+	submission.principal = "stage:one";
+	CHECK_EQ(osd_exec_submit(exec, &submission, &job, &refusal), OSD_PENDING);
+	submission.principal = "stage:two";
+	CHECK_EQ(osd_exec_submit(exec, &submission, &job, &refusal), OSD_PENDING);
+	osd_lock(&exec->lock);
+	CHECK(pool->supply.busy == 1 && pool->queue.entry_count == 1);
+	osd_unlock(&exec->lock);
+	submission.payer = NULL;
+	CHECK_EQ(osd_exec_submit(exec, &submission, &job, &refusal), OSD_PENDING);
+	osd_lock(&exec->lock);
+	CHECK(pool->supply.busy == 2 && pool->queue.entry_count == 1);
+	osd_unlock(&exec->lock);
+	stop();
+	osd_sandbox_unref(second);
+	second = NULL;
+	close(second_peer);
+	osd_function_code_put(code);
+}
+
 int main(void)
 {
 	test_give_back_wakes();
+	test_payer_at_once();
 	test_loses();
 	test_faults(OSD_E_MEDIUM);
 	test_faults(OSD_E_CONFLICT);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "exec/target.h"
+#include "function/function.h"
 #include "object/internal.h"
 #include "testing/stores.h"
 
@@ -71,6 +72,69 @@ static void start(void)
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
 	CHECK_EQ(partition, PARTITION);
 	sandbox = add_sandbox(1, &peer);
+}
+
+/* Calls need not wait for iosd-sandboxd. */
+static inline void start_welcome(void)
+{
+	start();
+	osd_lock(&exec->lock);
+	exec->sandboxes->welcomed = true;
+	osd_unlock(&exec->lock);
+}
+
+static inline struct osd_function_code *make_code(void)
+{
+	struct osd_function_code *made = calloc(1, sizeof(*made) + 4);
+
+	CHECK(made);
+	atomic_init(&made->references, 1);
+	memset(made->sha256, 1, sizeof(made->sha256));
+	memcpy(made->bytes, "code", 4);
+	made->length = 4;
+	return made;
+}
+
+/* A plain call of method main. */
+static inline struct osd_exec_submission
+call_of(struct osd_function_code *code,
+	void (*done)(void *arg, const struct osd_exec_outcome *outcome))
+{
+	return (struct osd_exec_submission){
+		.zone = {PARTITION, 0},
+		.zone_type = OSD_PARTITION,
+		.principal = "addr:a",
+		.code = code->bytes,
+		.code_length = code->length,
+		.function_code = code,
+		.function = {.id = {1, OSD_FIRST_ID},
+			     .access = OSD_JOB_NO_ACCESS,
+			     .method = "main"},
+		.has_args = true,
+		.plain = true,
+		.done = done,
+	};
+}
+
+/* exec->lock held.  Takes the sandbox and the only slot for a job, as osd_start_claim does. */
+static inline struct osd_run *take_sandbox(void)
+{
+	struct osd_pool *pool = exec->pools->first;
+	struct osd_sandbox_order order = {
+		.supply = &pool->supply, .principal = "addr:b", .limits = pool->supply.usual};
+	struct osd_fair_entry entry;
+	struct osd_run *run;
+
+	osd_assert_held(&exec->lock);
+	pool->supply.active = 1;
+	CHECK(osd_sandbox_take(exec->sandboxes, &order) == sandbox);
+	run = osd_run_create(exec, sandbox);
+	CHECK(run);
+	CHECK_EQ(osd_fair_queue_reserve(&pool->queue, "addr:b", 1, false, &entry), OSD_OK);
+	run->occupant = osd_pool_occupy(pool, &entry);
+	osd_fair_queue_unreserve(&pool->queue, &entry);
+	run->sent = true;
+	return run;
 }
 
 static void stop(void)
