@@ -137,9 +137,7 @@ static enum osd_status end_kept(struct osd_stack_reading *read)
 	return osd_stack_answer_end(&read->answer);
 }
 
-/* Another READ may be computing the missing units just now.  That one may also have ended a moment ago: so it is
- * looked
- * for again. */
+/* Another READ may be computing the missing units just now, or have ended a moment ago: then they are there. */
 static enum osd_status begin_flight(struct osd_stack_reading *read, bool *ret_found)
 {
 	struct osd_stack_answer *answer = &read->answer;

@@ -26,7 +26,7 @@ struct osd_stack_reading {
 	struct osd_stack_answer answer;
 	struct osd_object *source; /* borrowed: while it is loaded */
 	unsigned data_flags;	   /* of the command */
-	bool compares;	  /* the store reads what it has loaded: nobody else may change it */
+	bool compares;		   /* the store reads what it has loaded: nobody else may change it */
 	uint64_t changes; /* osd_stack_changes before the stack was found */
 	uint64_t began_usec;
 	bool outdated;	  /* the functions have changed since */

@@ -49,22 +49,22 @@ static void span(const struct osd_stack_reading *read, uint64_t *ret_first, uint
 	*ret_end = OSD_MIN((answer->last_missing + 1) * answer->unit, read->run.whole);
 }
 
-static enum osd_status load_input(struct osd_stack_run *run, uint8_t *data)
+static enum osd_status load(const struct osd_stack_reading *read, const struct osd_stack_run *run,
+			    uint8_t *data)
 {
-	const struct osd_stack_reading *read = osd_container_of(run, struct osd_stack_reading, run);
-
 	return osd_stack_answer_load(&read->answer, read->source, read->data_flags, run->offset,
 				     data, run->length);
+}
+
+static enum osd_status load_first(struct osd_stack_run *run, uint8_t *data)
+{
+	return load(osd_container_of(run, struct osd_stack_reading, run), run, data);
 }
 
 /* When the second half is loaded, the first one runs already. */
 static enum osd_status load_half(struct osd_stack_run *run, uint8_t *data)
 {
-	const struct osd_stack_half *half = osd_container_of(run, struct osd_stack_half, run);
-	const struct osd_stack_reading *read = half->read;
-
-	return osd_stack_answer_load(&read->answer, read->source, read->data_flags, run->offset,
-				     data, run->length);
+	return load(osd_container_of(run, struct osd_stack_half, run)->read, run, data);
 }
 
 static bool loads_later(struct osd_stack_run *run, size_t length)
@@ -80,15 +80,15 @@ static bool loads_later(struct osd_stack_run *run, size_t length)
 	return true;
 }
 
-static enum osd_status load_run(struct osd_stack_run *run, size_t length,
-				enum osd_status (*load)(struct osd_stack_run *run, uint8_t *data))
+static enum osd_status load_run(const struct osd_stack_reading *read, struct osd_stack_run *run,
+				size_t length)
 {
 	enum osd_status status;
 
 	if (loads_later(run, length))
 		return OSD_OK;
 	status = osd_stack_run_allocate(run, length);
-	return status == OSD_OK ? load(run, run->data) : status;
+	return status == OSD_OK ? load(read, run, run->data) : status;
 }
 
 enum osd_status osd_stack_read_load(struct osd_stack_reading *read, osd_stack_done_fn *half_done)
@@ -100,14 +100,14 @@ enum osd_status osd_stack_read_load(struct osd_stack_reading *read, osd_stack_do
 
 	span(read, &first, &end);
 	run->offset = first;
-	run->load = read->compares ? NULL : load_input;
+	run->load = read->compares ? NULL : load_first;
 	if (end - first > SIZE_MAX)
 		return OSD_E_NO_MEMORY;
 	status = osd_stack_half_open(read, (size_t)(end - first), half_done, &length);
 	if (status == OSD_OK)
-		status = load_run(run, length, load_input);
+		status = load_run(read, run, length);
 	if (status != OSD_OK || !read->half)
 		return status;
 	read->half->run.load = read->compares ? NULL : load_half;
-	return load_run(&read->half->run, (size_t)(end - first) - length, load_half);
+	return load_run(read, &read->half->run, (size_t)(end - first) - length);
 }

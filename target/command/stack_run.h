@@ -75,10 +75,10 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 				   bool *ret_plain);
 /* Makes room for length bytes of data.  OSD_E_BUSY: all runs together hold too much; OSD_E_CONTRACT: too large. */
 enum osd_status osd_stack_run_allocate(struct osd_stack_run *run, size_t length);
-/* Bytes that pass at a time. */
+/* Bytes that pass at a time, at most. */
 size_t osd_stack_run_piece_max(const struct osd_stack_run *run);
-/* OSD_PENDING: done will be called.  Otherwise it failed, perhaps in load.  There is at least one byte.  May be called again after done,
- * in the other direction. */
+/* OSD_PENDING: done will be called.  Otherwise it failed, perhaps in load.  There is at least one byte.  May be called
+ * again after done, in the other direction. */
 enum osd_status osd_stack_run_begin(struct osd_stack_run *run);
 /* For stack_stream.c: the arguments of the stage at hand (run->passed), which are copied; and its call, as
  * osd_stack_run_begin. */
