@@ -16,7 +16,7 @@ import pytest
 from iosd_host.cli import store as commands
 from iosd_host.store_tools.opening import tables
 from iosd_host.store_tools.opening.bdb import DatabaseError, apart
-from iosd_host.store_tools.opening.log import HEADER
+from iosd_host.store_tools.opening.log import HEADER, LogWatch, content_end
 from pyosd.types import PartitionId
 from tests.offline.damage import head_file
 from tests.offline.stores import FIRST, Snapshot, Store, look
@@ -68,9 +68,24 @@ def test_a_changed_byte_is_told(killed: tuple[Store, Snapshot], inside: int) -> 
     (found,) = [each for each in store.check() if each["kind"] == "log-damaged"]
     assert f"{log.name} cannot be read from byte" in found["detail"]
     assert "log-damaged" in {each["kind"] for each in store.repair()}
-    assert (store.data / "set-aside" / log.name).read_bytes() == data
+    assert (store.data / "set-aside" / log.name).read_bytes() == data.rstrip(b"\0")
     assert store.check() == []
     assert seen_in(store).items() <= seen.items()
+
+
+def test_the_end_of_a_new_log(tmp_path: Path) -> None:
+    """Berkeley DB makes it long by a zero at its end: a hole is no record, and is not read."""
+    path = tmp_path / "log.0000000001"
+    with path.open("wb") as log:
+        log.write(b"record" + bytes(70_000) + b"another" + bytes(9))
+        os.truncate(path, 1 << 26)
+        os.pwrite(log.fileno(), b"\0", (1 << 26) - 1)
+    with path.open("rb") as log:
+        assert content_end(log.fileno()) == 6 + 70_000 + 7
+    assert len(LogWatch(tmp_path).data) == 6 + 70_000 + 7
+    path.write_bytes(bytes(100))
+    with path.open("rb") as log:
+        assert content_end(log.fileno()) == 0
 
 
 def test_a_record_that_a_kill_cut_is_no_damage(killed: tuple[Store, Snapshot]) -> None:

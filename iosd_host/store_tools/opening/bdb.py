@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from iosd_host.common.paths import find_program
-from iosd_host.store_tools.opening.folders import data_of
+from iosd_host.store_tools.opening.log import content_end, newest_log
 
 try:
     import bsddb3.db as bdb  # type: ignore[import-untyped]
@@ -305,15 +305,15 @@ def log_file_bytes(folder: Path) -> int:
 
 
 def trim_log(folder: Path) -> None:
-    """Cut off the hole at the end of the newest log file, which recovery would fill with zeros.
+    """Cut off the zeros at the end of the newest log file: recovery would write them to the disk.
 
     A record may end in zeros: some blocks of it stay (target/store/bdb_log.c).
     """
-    newest = max(folder.glob("log." + "[0-9]" * 10), default=None)
+    newest = newest_log(folder)
     if newest is None:
         return
     with newest.open("rb+") as file:
-        end = max((end for _, end in data_of(file.fileno())), default=0)
+        end = content_end(file.fileno())
         if end and end + LOG_ZEROS_KEPT < os.fstat(file.fileno()).st_size:
             file.truncate(end + LOG_ZEROS_KEPT)
 

@@ -8,43 +8,61 @@ every later transaction disappear without a word.
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
-__all__ = ["LogWatch"]
+from iosd_host.store_tools.opening.folders import PIECE, data_of
+
+__all__ = ["LogWatch", "content_end", "newest_log"]
 
 HEADER = struct.Struct("=II")
 """Of a record: offset of the one before, length.  A checksum of 4 bytes follows."""
 HEADER_BYTES = 12
 
 
-def last_record(data: bytes) -> tuple[int, int]:
-    """Begin and end of the last record of a log file, by the headers."""
-    at, before = 0, 0
-    while at + HEADER_BYTES <= len(data):
-        previous, length = HEADER.unpack_from(data, at)
-        if length < HEADER_BYTES or at + length > len(data) or previous != before:
-            break
-        before, at = at, at + length
-    return before, at
-
-
 def written_end(data: bytes) -> int:
     """The end of what recovery should read.  A record that a kill has left in part does not count: zeros
-    follow its first bytes."""
-    (begin, end), whole = last_record(data), len(data.rstrip(b"\0"))
-    if whole < end:
-        return begin
-    torn = end + HEADER_BYTES <= len(data) and whole <= end + HEADER.unpack_from(data, end)[1]
-    return end if torn or whole <= end + HEADER_BYTES else whole
+    follow its first bytes.
+
+    Args: data: a log file up to its last byte that is not zero.
+    """
+    at, before, size = 0, 0, len(data)
+    while at + HEADER_BYTES <= size:
+        previous, length = HEADER.unpack_from(data, at)
+        if length < HEADER_BYTES or at + length > size or previous != before:
+            torn = size <= at + length
+            return at if torn or size <= at + HEADER_BYTES else size
+        before, at = at, at + length
+    return at
+
+
+def newest_log(folder: Path) -> Path | None:
+    """The file of the log that is written to; None: there is no log."""
+    return max(folder.glob("log." + "[0-9]" * 10), default=None)
+
+
+def content_end(descriptor: int) -> int:
+    """The end of the last byte of a file that is not zero.  Berkeley DB writes a zero at the end of a new
+    log file, so that a hole of nearly 64 MiB lies before it."""
+    for begin, end in reversed([*data_of(descriptor)]):
+        while end > begin:
+            at = max(begin, end - PIECE)
+            if rest := os.pread(descriptor, end - at, at).rstrip(b"\0"):
+                return at + len(rest)
+            end = at
+    return 0
 
 
 class LogWatch:
     """The newest file of the log, before recovery.  Raises: OSError."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = max(folder.glob("log." + "[0-9]" * 10), default=None)
-        self.data = self.path.read_bytes() if self.path is not None else b""
+        self.path = newest_log(folder)
+        self.data = b""
+        if self.path is not None:
+            with self.path.open("rb") as file:
+                self.data = os.pread(file.fileno(), content_end(file.fileno()), 0)
         self.end = written_end(self.data)
 
     @property
@@ -56,7 +74,8 @@ class LogWatch:
         """What recovery has dropped since, in words; "": nothing.  Raises: OSError."""
         if self.path is None or not self.path.exists():  # all of it was used, and it was removed
             return ""
-        now = self.path.read_bytes()[: self.end]
+        with self.path.open("rb") as file:
+            now = file.read(self.end)
         if now == self.data[: self.end]:
             return ""
         pairs = enumerate(zip(now, self.data, strict=False))
