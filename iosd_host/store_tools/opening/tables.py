@@ -92,13 +92,14 @@ def recover_without(folder: Path) -> bool:
     Recovery passes over a table that is not there.  Returns whether it went well.
     """
     suspects = list(damaged_tables(folder))
-    for left_out in [[each] for each in suspects] + [suspects]:
+    each_alone = [[each] for each in suspects]
+    for left_out in each_alone + ([suspects] if len(suspects) > 1 else []):
         for table in left_out:
             (folder / table.value).rename(folder / (table.value + LEFT_OUT))
         failed = apart(recover, folder)
         for table in left_out:
             put_back(folder, table)
-        if left_out and not failed:
+        if not failed:
             return True
     return False
 

@@ -51,24 +51,23 @@ Repair = Callable[[RepairContext, Problem], str | None]
 def keep_record(context: RepairContext, problem: Problem) -> str | None:
     """Moved, with its key."""
     assert problem.table is not None
-    value = context.store.db.get(problem.table, problem.key)
-    if value is None:
-        return None
     label = f"{problem.table.value} {problem.key.hex()[:64]}"
-    record = (problem.table, problem.key, value)
-    return f"moved to {context.lost.keep(label, problem.kind, records=[record])}"
+    return _keep(context, problem, problem.table, label)
 
 
 def keep_job(context: RepairContext, problem: Problem) -> str | None:
     """A job's record or part: all that is kept of one job comes together."""
     assert problem.table is not None
-    value = context.store.db.get(problem.table, problem.key)
+    job = problem.subject if isinstance(problem.subject, JobId) else JobKey.decode(problem.key).job
+    return _keep(context, problem, problem.table, f"job {job}")
+
+
+def _keep(context: RepairContext, problem: Problem, table: Table, label: str) -> str | None:
+    value = context.store.db.get(table, problem.key)
     if value is None:
         return None
-    job = problem.subject if isinstance(problem.subject, JobId) else JobKey.decode(problem.key).job
-    record = (problem.table, problem.key, value)
-    where = context.lost.keep(f"job {job}", problem.kind, records=[record])
-    return f"moved to {where}"
+    record = (table, problem.key, value)
+    return f"moved to {context.lost.keep(label, problem.kind, records=[record])}"
 
 
 def remove_record(context: RepairContext, problem: Problem) -> str | None:

@@ -53,7 +53,7 @@ def put(context: RepairContext, place: Place, record: ObjectRecord) -> None:
 
 
 def keep_id(context: RepairContext, place: Place) -> None:
-    """Ids are not given out twice: the record that showed this one is about to go."""
+    """Keep the id in the mark of the partition before its record goes, so that no object gets it again."""
     store = context.store
     if store.life(place) is not Life.LIVE or not FIRST_ID <= place.object_id < IDS_COUNTED:
         return
@@ -67,7 +67,7 @@ def keep_id(context: RepairContext, place: Place) -> None:
 
 
 def damaged(context: RepairContext, problem: Problem) -> str | None:
-    """Out of the way, with all that belongs to it; a collection's mark brings it back at once."""
+    """Move the record with its attributes and files; make a collection that has its mark again."""
     place: Place = problem.subject
     store = context.store
     value = store.db.get(Table.OBJECTS, place.encode())
@@ -178,7 +178,7 @@ def current(store: Store, place: Place) -> ObjectRecord | None:
 
 
 def orphan_attributes(context: RepairContext, problem: Problem) -> str | None:
-    """Together with files that nobody has a record of either."""
+    """Move the attributes, with files of the same object that have no record."""
     place: Place = problem.subject
     store = context.store
     if store.db.get(Table.OBJECTS, place.encode()) is not None:
@@ -229,7 +229,7 @@ def difference(old: ObjectRecord, new: ObjectRecord) -> list[str]:
 
 
 def find_files(store: Store, place: Place, record: ObjectRecord) -> ObjectRecord:
-    """In the other root, or of the only other generation there is."""
+    """Find files in the other root, or of the only other generation that has files."""
     if record.head_on > 1:
         record = replace(record, head_on=0)
     files = store.files(place, record)
@@ -249,7 +249,7 @@ def find_files(store: Store, place: Place, record: ObjectRecord) -> ObjectRecord
 
 
 def fit_head(store: Store, place: Place, record: ObjectRecord) -> ObjectRecord:
-    """The head size is that of the head, where there is a tail or the length says so."""
+    """Set the head size to the size of the head file, if there is a tail or the length requires it."""
     files = store.files(place, record)
     if files.head is None or files.tail is None:
         longer = files.head is not None and files.head > record.head_bytes
@@ -299,7 +299,7 @@ def fit_length(store: Store, place: Place, record: ObjectRecord) -> ObjectRecord
 
 
 def files_missing(context: RepairContext, problem: Problem) -> str | None:
-    """Length 0, unless files of another generation are there; rules no longer."""
+    """Set the length to 0, unless files of another generation are there, and clear LENGTH_RULES."""
     place: Place = problem.subject
     record = context.store.intact(place, RecordType.USER_OBJECT)
     if record is None:
@@ -317,7 +317,7 @@ def files_missing(context: RepairContext, problem: Problem) -> str | None:
 
 
 def orphan_file(context: RepairContext, problem: Problem) -> str | None:
-    """It becomes an object, with the other file of its generation and what attributes are left."""
+    """Make it an object, with the other file of its generation and the attributes that are left."""
     lost: Lost = problem.subject
     store = context.store
     if size_of(lost.root.data / lost.path) is None:

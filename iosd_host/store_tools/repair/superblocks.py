@@ -37,7 +37,7 @@ SAMPLE = 1000
 
 
 def superblock(context: RepairContext, problem: Problem) -> str | None:
-    """From the other root's, or from what is left of it."""
+    """Make it from the superblock of the other root, or from its own readable fields."""
     root: Root = problem.subject
     roots = context.store.roots
     path = root.path / "superblock"
@@ -116,9 +116,10 @@ def heads_that_fit(store: Store) -> Iterator[bool]:
 
 
 def why_not(store: Store) -> str:
-    """Why directories without a superblock that says so are not of one store; empty: they may be.
+    """The reason why the two directories cannot be of one store; "": they can, or both have superblocks,
+    which name their store.
 
-    With the wrong ones nearly every object would look damaged.
+    With wrong directories nearly every object would look damaged.
     """
     if all(root.superblock is not None for root in store.roots):
         return ""
