@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Acting as another user for a few system calls, without a process for them.
+"""Makes a few system calls as another user, without another process.
 
-The kernel keeps the ids of each thread apart, where the C library changes those of all threads at once.
-So a thread of its own takes the ids of the user, makes the calls, and ends.  Its real and saved ids stay
-ours: no process of that user can signal or trace it.
+In the kernel each thread has its own ids; the C library changes the ids of all threads at once.  So a new
+thread takes the ids of the user by system calls, calls the function, and ends.  It keeps our real and saved
+ids, so that no process of that user can signal or trace it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,39 @@ from typing import TypeVar
 
 __all__ = ["call_as"]
 
-# Numbers of system calls; those of aarch64 and riscv64 are the same.
-SETGROUPS, SETRESGID, SETRESUID = {"x86_64": (116, 119, 117)}.get(
-    platform.machine(), (159, 149, 147)
-)
+NUMBERS = {  # of the system calls setgroups, setresgid and setresuid
+    "x86_64": (116, 119, 117),
+    "aarch64": (159, 149, 147),
+    "riscv64": (159, 149, 147),
+}
 UNCHANGED = -1
 
 Result = TypeVar("Result")
 
 
 def call_as(user: tuple[int, int] | None, call: Callable[[], Result]) -> Result:
-    """Return what `call` does, made with the effective ids of that user, and no supplementary groups.
+    """Return the result of `call`, made with the effective ids of that user and no supplementary groups.
+
+    The caller waits, so `call` must not block in an event loop.
 
     Args: user: uid and gid; None: ours.
 
-    Raises: OSError: the kernel does not let us; else what `call` raises.
+    Raises: OSError: the kernel refuses the ids.  NotImplementedError: no system call numbers are known for
+        this machine.  Else the exception of `call`.
     """
     if user is None:
         return call()
     uid, gid = user
+    if platform.machine() not in NUMBERS:
+        raise NotImplementedError(
+            f"cannot act as user {uid}: no system call numbers are known for {platform.machine()}"
+        )
+    setgroups, setresgid, setresuid = NUMBERS[platform.machine()]
 
     def become_and_call() -> Result:
-        _system(SETGROUPS, 0, 0)
-        _system(SETRESGID, UNCHANGED, gid, UNCHANGED)
-        _system(SETRESUID, UNCHANGED, uid, UNCHANGED)
+        _system(setgroups, 0, 0)
+        _system(setresgid, UNCHANGED, gid, UNCHANGED)
+        _system(setresuid, UNCHANGED, uid, UNCHANGED)
         return call()
 
     with ThreadPoolExecutor(1) as alone:

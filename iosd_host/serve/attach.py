@@ -164,25 +164,36 @@ def prepare_control(folder: Path, uid: int | None, config: TargetConfig) -> int 
     return manager
 
 
-async def remove(adm: TgtAdm, number: int, wait_s: float) -> None:
-    """Ask until tgtd agrees: it refuses while commands run, and each ends in bounded time."""
-    async with asyncio.timeout(wait_s):
-        while True:
-            try:
-                return await adm.remove(number)
-            except TgtError:
-                await asyncio.sleep(0.05)
+async def remove(adm: TgtAdm, number: int, name: str, wait_s: float) -> None:
+    """Ask until tgtd agrees: it refuses while commands run, and each ends in bounded time.
+
+    Raises: ProcessFailed: it has not agreed in time.
+    """
+    why = "no answer"
+    try:
+        async with asyncio.timeout(wait_s):
+            while True:
+                try:
+                    return await adm.remove(number)
+                except TgtError as error:
+                    why = str(error)
+                    await asyncio.sleep(0.05)
+    except TimeoutError:
+        text = f"{name} still has commands under way after {wait_s:g} s: {why}"
+        raise ProcessFailed(text) from None
 
 
 async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     uid = tgtd_uid()
     adm = administrator(uid)
+    why = "it accepts no request"
     try:
         async with asyncio.timeout(wait_s):
-            while not await adm.alive():
+            while said := await adm.silence():
+                why = said
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        raise ProcessFailed(f"tgtd does not answer for {wait_s:g} s") from None
+        raise ProcessFailed(f"tgtd does not answer for {wait_s:g} s: {why}") from None
     hardened = running_tgtd().hardened
     check_portal(config, hardened=hardened)
     targets = await adm.targets()
@@ -212,13 +223,13 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
             config.name, str(config.data), options, config.initiators, config.chap, number
         )
     except TgtError as error:
-        await remove(adm, number, wait_s)
+        await remove(adm, number, config.name, wait_s)
         why = "journalctl -u tgt says why" if error.number == REFUSED else str(error)
         raise ProcessFailed(f"tgtd does not serve the store {config.data}: {why}") from None
     try:
         publish_credential(config, places)
     except CredentialError as error:
-        await remove(adm, number, wait_s)
+        await remove(adm, number, config.name, wait_s)
         raise ProcessFailed(str(error)) from None
     take_out(config.data, config.master_key_file)
     return "made"
@@ -265,7 +276,10 @@ def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, st
     """
     if config.portal[1] == 0:
         raise CannotServe("portal: clients of a service need a port that stays: give one")
-    what = asyncio.run(_attach(config, places, wait_s))
+    try:
+        what = asyncio.run(_attach(config, places, wait_s))
+    except TgtError as error:
+        raise ProcessFailed(str(error)) from None
     if what == "changed":
         tell(config, places.control)
     return f"iscsi://{format_portal(*config.portal)}/{config.name}/{LUN}", what
@@ -277,10 +291,7 @@ async def _detach(config: TargetConfig, wait_s: float) -> bool:
     number = (await adm.targets()).get(name)
     if number is None:
         return False
-    try:
-        await remove(adm, number, wait_s)
-    except TimeoutError:
-        raise ProcessFailed(f"{name} still has commands under way after {wait_s:g} s") from None
+    await remove(adm, number, name, wait_s)
     withdraw(config.portal, name)
     return True
 

@@ -26,7 +26,8 @@ CONTROL = 1  # tgtd's control number; its socket is private, so any does
 LUN = 1
 IPC_SOCKET = "/var/run/tgtd/socket"
 TARGET_ID = 1
-CONNECT_S = 10.0
+ANSWER_S = 300.0  # of one request, such as to open a store with recovery; as START_S of process.py
+AGAIN_S = 0.01  # tgtd's queue of connections is full
 LARGEST_SEGMENT = (
     16776192  # the largest multiple of 512 that fits the 24-bit length of a data segment
 )
@@ -96,7 +97,8 @@ class TgtAdm:
     Args:
         ipc_socket: its TGT_IPC_SOCKET.
         control: its control number.
-        user: tgtd's uid and gid, which it wants of who asks; None: ours are the same.
+        user: tgtd's uid and gid: it answers only this user; None: ours are the same.
+        answer_s: time limit of one request, in seconds.
     """
 
     def __init__(
@@ -104,9 +106,11 @@ class TgtAdm:
         ipc_socket: str = IPC_SOCKET,
         control: int = CONTROL,
         user: tuple[int, int] | None = None,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self.place = f"{ipc_socket}.{control}"
         self.user = user
+        self.answer_s = answer_s
 
     async def ask(
         self,
@@ -120,10 +124,10 @@ class TgtAdm:
         direction: int = 0,
         force: bool = False,
     ) -> str:
-        """Have one operation done and return what tgtd tells.
+        """Have one operation done and return the text of tgtd's answer.
 
         Raises:
-            TgtError: tgtd refused or is not there.
+            TgtError: tgtd refused, is not there, or has not answered in time.
         """
         text = parameters.encode() + b"\0" if parameters else b""  # tgtd reads a C string
         request = REQUEST.pack(
@@ -131,19 +135,32 @@ class TgtAdm:
             *(tid, 0, lun, 0, 0, device, direction, 0, force),
         )
         try:
-            error, told = await self._exchange(request + text)
+            async with asyncio.timeout(self.answer_s):
+                error, told = await self._exchange(request + text)
             why = ERRORS[error] if error < len(ERRORS) else f"error {error}"
-        except (OSError, EOFError) as failure:
-            error, why = NO_ANSWER, "no answer" if isinstance(failure, EOFError) else str(failure)
+        except TimeoutError:
+            error, why = NO_ANSWER, f"no answer within {self.answer_s:g} s"
+        except EOFError:
+            error, why = NO_ANSWER, "no answer"
+        except OSError as failure:
+            error, why = NO_ANSWER, str(failure)
         if error:
             raise TgtError(f"request '{operation} {mode}' to tgtd: {why}", error)
         return told.rstrip(b"\0").decode(errors="replace")
 
+    async def _connect(self, sock: socket.socket) -> None:
+        """Never blocks the event loop: a full queue is tried again."""
+        sock.setblocking(False)
+        while True:
+            try:
+                return call_as(self.user, partial(sock.connect, self.place))
+            except BlockingIOError:
+                await asyncio.sleep(AGAIN_S)
+
     async def _exchange(self, request: bytes) -> tuple[int, bytes]:
-        """tgtd takes one request from each connection.  Whose that is, is who called connect()."""
+        """tgtd takes one request from each connection, and checks the user that called connect()."""
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(CONNECT_S)
-            call_as(self.user, partial(sock.connect, self.place))
+            await self._connect(sock)
             reader, writer = await asyncio.open_unix_connection(sock=sock)
             try:
                 writer.write(request)
@@ -152,13 +169,17 @@ class TgtAdm:
             finally:
                 writer.close()
 
-    async def alive(self) -> bool:
-        """Tell whether tgtd answers at all."""
+    async def silence(self) -> str:
+        """The reason why tgtd does not answer; "": it does."""
         try:
             await self.portals()
-        except TgtError:
-            return False
-        return True
+        except TgtError as error:
+            return str(error)
+        return ""
+
+    async def alive(self) -> bool:
+        """Tell whether tgtd answers at all."""
+        return not await self.silence()
 
     async def portals(self) -> list[tuple[str, int]]:
         """Return host and port of each portal that tgtd really listens on."""

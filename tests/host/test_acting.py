@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
 import struct
 from functools import partial
@@ -43,3 +44,11 @@ def test_files_and_connections(tmp_path: Path) -> None:
         with listener.accept()[0] as accepted:
             peer = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     assert struct.unpack("3i", peer) == (os.getpid(), *USER)
+
+
+def test_an_unknown_machine_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number of another machine would be another system call."""
+    monkeypatch.setattr(platform, "machine", lambda: "vax")
+    with pytest.raises(NotImplementedError, match="vax"):
+        call_as(USER, ids)
+    assert call_as(None, ids) == ids()
