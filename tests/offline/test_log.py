@@ -199,3 +199,24 @@ def test_a_crash_of_berkeley_db_is_a_finding(tmp_path: Path) -> None:
     assert apart(lambda folder: None, tmp_path) == ""
     with pytest.raises(DatabaseError, match="was killed"):
         apart(lambda folder: os.kill(os.getpid(), signal.SIGKILL), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (MemoryError(), OSError, "Cannot allocate memory"),
+        (OSError(errno.ENOSPC, "full"), OSError, "No space left"),
+        (ValueError("a mistake"), RuntimeError, "ValueError.*a mistake"),
+    ],
+    ids=["memory", "disk", "a mistake of ours"],
+)
+def test_what_is_no_finding_about_the_files(
+    tmp_path: Path, error: Exception, kind: type[Exception], text: str
+) -> None:
+    """After a finding, the log is set aside: its changes are lost."""
+
+    def act(_: Path) -> None:
+        raise error
+
+    with pytest.raises(kind, match=text):
+        apart(act, tmp_path)

@@ -57,6 +57,8 @@ LOG_BUFFER_BYTES = 1 << 20
 LOG_ZEROS_KEPT = 1 << 20
 WALK_BATCH = 512
 
+NO_FINDING = 2
+"""Exit code of a child: an exception that is no error of Berkeley DB."""
 FULL_BYTES = 1 << 20
 """Less than this is none."""
 UNKNOWN_KEY = b"UNKNOWN\0"
@@ -344,10 +346,11 @@ def _not_killed(code: int, name: str) -> None:
 
 
 def apart(act: Callable[[Path], object], folder: Path) -> str:
-    """Do something to a database that may be damaged, in a process of its own: Berkeley DB can crash.
+    """Call a function with a database that may be damaged, in a child process: Berkeley DB can crash.
 
-    Returns what has failed; "": nothing.
-    Raises: DatabaseError, OSError: for a cause outside the files.
+    Returns the error of Berkeley DB; "": none.
+    Raises: DatabaseError, OSError: for a cause outside the files.  RuntimeError: another exception of
+        `act`, which is no finding about the files.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -358,6 +361,11 @@ def apart(act: Callable[[Path], object], folder: Path) -> str:
             code = 0
         except (DatabaseError, OSError) as error:
             os.write(writer, f"{cause_outside(error, folder)} {text_of(error)}"[:4000].encode())
+        except MemoryError:
+            os.write(writer, f"{errno.ENOMEM} ".encode())
+        except BaseException as error:
+            code = NO_FINDING
+            os.write(writer, f"0 {error!r}"[:4000].encode())
         finally:
             os._exit(code)
     os.close(writer)
@@ -365,6 +373,8 @@ def apart(act: Callable[[Path], object], folder: Path) -> str:
         number, _, text = answer.read().decode().partition(" ")
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     _not_killed(code, "recovery")
+    if code == NO_FINDING:
+        raise RuntimeError(text)
     if number not in ("", "0"):
         raise OSError(int(number), os.strerror(int(number)), str(folder))
     return "" if code == 0 else text or "Berkeley DB crashed"
