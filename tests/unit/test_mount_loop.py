@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from contextvars import Context, ContextVar
 from struct import Struct
 from typing import Any
 
@@ -21,7 +22,7 @@ from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat, WithErrno
 from pyosd.fronts.osdfs.mounted import Mounted
 from pyosd.fronts.osdfs.nodes import AllNames, Node, NodeTable, UnstoredFile
 from pyosd.fronts.osdfs.run import close_all
-from pyosd.fronts.osdfs.server import KernelServer, MountLoop
+from pyosd.fronts.osdfs.server import KernelServer, MountLoop, _Resumption
 from pyosd.fronts.osdfs.writer import Writer
 from pyosd.types import ref
 
@@ -257,6 +258,7 @@ class Busy:
 
     def __init__(self, loop: MountLoop) -> None:
         self.loop, self.served, self.seen = loop, 0, list[str]()
+        self.over = asyncio.Event()
 
     def next(self, _: int, /) -> object | None:
         if self.served == 10:
@@ -271,6 +273,7 @@ class Busy:
     def end(self, _: OSError, /) -> None:
         self.loop.serve_no_more()
         self.loop.call_soon(self.seen.append, "end")
+        self.loop.call_soon(self.over.set)
 
 
 def test_what_is_scheduled_has_its_turn_while_requests_come() -> None:
@@ -279,8 +282,7 @@ def test_what_is_scheduled_has_its_turn_while_requests_come() -> None:
         assert isinstance(loop, MountLoop)
         busy = Busy(loop)
         loop.serve(busy, busy)
-        while "end" not in busy.seen:
-            await asyncio.sleep(0.001)
+        await asyncio.wait_for(busy.over.wait(), 20)
         busy.served = 0
         loop.serve(busy, busy)
         await asyncio.sleep(0)
@@ -290,6 +292,29 @@ def test_what_is_scheduled_has_its_turn_while_requests_come() -> None:
 
     with asyncio.Runner(loop_factory=MountLoop) as runner:
         assert runner.run(work()) == ["soon 3", "end"]
+
+
+def test_an_answer_goes_on_in_the_context_that_is_given() -> None:
+    """Also in an empty one, which is false."""
+    known, seen = ContextVar("known", default=False), list[bool]()
+
+    async def work() -> None:
+        known.set(True)
+        over = asyncio.Event()
+
+        def go_on(_: Any) -> None:
+            seen.append(known.get())
+            over.set()
+
+        loop = asyncio.get_running_loop()
+        for context in (None, Context()):
+            over.clear()
+            loop.call_soon(_Resumption(go_on, Any), None, context=context)
+            await asyncio.wait_for(over.wait(), 20)
+
+    with asyncio.Runner(loop_factory=MountLoop) as runner:
+        runner.run(work())
+    assert seen == [True, False]
 
 
 def test_an_answer_goes_on_when_its_data_come_or_nobody_sends_them() -> None:

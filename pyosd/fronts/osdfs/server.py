@@ -192,7 +192,8 @@ class MountLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Handle:
         """As asyncio's.  An answer to continue does not wait for the loop's next turn."""
         if type(callback) is _Resumption:
-            self._own.resumed.append(_Callback(callback, args, context or copy_context()))
+            context = copy_context() if context is None else context  # an empty one is false
+            self._own.resumed.append(_Callback(callback, args, context))
             return self._no_handle  # a future does not use it
         self._own.woken = True
         return super().call_soon(callback, *args, context=context)
