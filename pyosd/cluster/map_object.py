@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyosd.cluster.placement import PAGE
+from pyosd.cluster.placement import PAGE, decode_json
 from pyosd.errors import Exists, NotFound
 from pyosd.target import Target
 from pyosd.types import AttributeId, ObjectId, PartitionId, ref
@@ -47,10 +47,7 @@ class ClusterMap:
     @classmethod
     def decode(cls, value: bytes) -> ClusterMap:
         """The map in an attribute.  Raises: ValueError: it is no map."""
-        try:
-            found = json.loads(value)
-        except RecursionError:
-            found = None
+        found = decode_json(value)
         version, targets = (
             (found.get("version"), found.get("targets")) if isinstance(found, dict) else (0, ())
         )

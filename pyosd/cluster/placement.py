@@ -8,7 +8,7 @@ import json
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef
 
@@ -69,18 +69,31 @@ def place(obj: ObjectRef, targets: Iterable[str], copies: int) -> tuple[str, ...
     names = list(targets)
     if len({*names}) != len(names):
         raise ValueError("each target needs a name of its own")
-    if not 1 <= copies <= len(names):
-        raise ValueError(
-            f"{copies} copies: with {len(names)} targets there are 1 to {len(names)}, each at another one"
-        )
+    check_copies(copies, len(names))
     ids = b"%016x%016x" % (obj.partition_id, obj.object_id)
     ranked = sorted(names, key=lambda name: hashlib.sha256(ids + name.encode()).digest())
     return tuple(reversed(ranked[-copies:]))
 
 
+def check_copies(copies: int, targets: int) -> None:
+    """Raises: ValueError: so many targets cannot have so many copies of an object."""
+    if not 1 <= copies <= targets:
+        raise ValueError(
+            f"{copies} copies: with {targets} targets there are 1 to {targets}, each at another one"
+        )
+
+
 def encode_copies(targets: Iterable[str]) -> AttributeValue:
     """The attribute that names the copies."""
     return AttributeValue(*COPIES, json.dumps([*targets]).encode())
+
+
+def decode_json(value: bytes) -> Any:
+    """The JSON in an attribute.  Raises: ValueError: it is none, or is nested too deep."""
+    try:
+        return json.loads(value)
+    except RecursionError:
+        raise ValueError("the JSON in an attribute is nested too deep") from None
 
 
 def decode_copies(value: bytes) -> tuple[str, ...]:
@@ -90,10 +103,7 @@ def decode_copies(value: bytes) -> tuple[str, ...]:
     """
     if not value:
         return ()
-    try:
-        names = json.loads(value)
-    except RecursionError:
-        names = None
+    names = decode_json(value)
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise ValueError("the attribute that names copies is no list of names")
     return tuple(names)

@@ -21,7 +21,7 @@ from pyosd import requests
 from pyosd.cluster.at_once import at_once
 from pyosd.cluster.many import Many
 from pyosd.cluster.map_object import ClusterMap, MapConflict, read_map, write_map
-from pyosd.cluster.placement import PAGE, SEEN, UNFINISHED, Seal, encode_copies
+from pyosd.cluster.placement import PAGE, SEEN, UNFINISHED, Seal, check_copies, encode_copies
 from pyosd.cluster.survey import (
     CopyFault,
     CopyFinding,
@@ -180,11 +180,8 @@ class Upkeep:
         if self._asked != [*self._cluster.names]:
             raise ValueError("rebalancing needs all targets: leave lost ones out of the handle")
         self._members = self._known(self._asked, leaving)
-        if copies is not None and not 1 <= copies <= len(self._members):
-            raise ValueError(
-                f"{copies} copies: with {len(self._members)} targets there are 1 to "
-                f"{len(self._members)}, each at another one"
-            )
+        if copies is not None:
+            check_copies(copies, len(self._members))
         report = ClusterReport(maps=self._maps())
         known = [each for each in report.maps.values() if each]
         last = max(known, key=lambda each: each.version, default=ClusterMap(0, ()))
