@@ -18,45 +18,6 @@ if TYPE_CHECKING:
 
     from pyosd.types import AttributeId, ObjectRef, Sense
 
-__all__ = [
-    "ChangeRefused",
-    "CommandTimeout",
-    "Conflict",
-    "EndedJob",
-    "Exists",
-    "FunctionInUse",
-    "IntegrityError",
-    "Invalid",
-    "IsADirectory",
-    "JobCancelled",
-    "JobError",
-    "JobExpired",
-    "JobOutOfMemory",
-    "JobTimeout",
-    "LimitExceeded",
-    "LoginRejected",
-    "NameChanged",
-    "NameExists",
-    "NoSpace",
-    "NoSuchName",
-    "NotADirectory",
-    "NotEmpty",
-    "NotFound",
-    "OSDError",
-    "PermissionDenied",
-    "ProtocolError",
-    "PushedBack",
-    "SandboxLost",
-    "ScriptError",
-    "SessionLost",
-    "StorageError",
-    "TargetBusy",
-    "TaskAborted",
-    "TooLate",
-    "Unreachable",
-    "VersionMismatch",
-]
-
 
 class OSDError(Exception):
     """The target refused or failed a command.

@@ -12,28 +12,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, NamedTuple, NewType, Protocol, TypeAlias, runtime_checkable
 
-__all__ = [
-    "FIRST_ID",
-    "JOBS_COLLECTION",
-    "OBJECTS_COLLECTION",
-    "ROOT",
-    "U64_MAX",
-    "AttributeId",
-    "AttributeValue",
-    "Buffer",
-    "ListResult",
-    "MutableBuffer",
-    "ObjectAttributes",
-    "ObjectHandle",
-    "ObjectId",
-    "ObjectRef",
-    "ObjectType",
-    "PartitionId",
-    "Sense",
-    "TaskManagement",
-    "ref",
-]
-
 PartitionId = NewType("PartitionId", int)
 """A partition id: 0 for the root, else at least 1_0000h; unsigned 64 bits."""
 ObjectId = NewType("ObjectId", int)
