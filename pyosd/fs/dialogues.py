@@ -49,6 +49,7 @@ from pyosd.fs.lookup import (
 )
 from pyosd.fs.new_file import NewFile, give_up, needs_steps, new_file, publish
 from pyosd.fs.partitions import (
+    OF_A_PATH,
     about,
     make_partition,
     rename_partition,
@@ -152,14 +153,13 @@ def rmtree(fs: Any, path: str) -> Dialogue[int]:
     return len(found) + 1
 
 
-OF_A_PATH = (
-    errors.NoSuchName,
-    errors.NotADirectory,
-    errors.NameExists,
-    errors.IsADirectory,
-    errors.NotEmpty,
-)
-"""Refusals that are about one of two paths."""
+def _of_two_paths(fs: Any, path: str, new_path: str, moving: Dialogue[object]) -> Dialogue[None]:
+    """Send a command on two paths.  A refusal names the new path, or the old one if that is absent."""
+    try:
+        yield from moving
+    except OF_A_PATH as error:
+        with about(fs, new_path if (yield from exists(fs, path)) else path):
+            raise error
 
 
 def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogue[None]:
@@ -182,11 +182,8 @@ def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialo
         raise ValueError(
             f"'{path}' and '{new_path}' are in different partitions: copy, then remove"
         )
-    try:
-        yield from names.rename(base, first, second, replace=replace)
-    except OF_A_PATH as error:
-        with about(fs, new_path if (yield from exists(fs, path)) else path):
-            raise error
+    renaming = names.rename(base, first, second, replace=replace)
+    yield from _of_two_paths(fs, path, new_path, renaming)
 
 
 def link(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogue[None]:
@@ -197,11 +194,8 @@ def link(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogu
     base, first, second = yield from same_place(fs, path, new_path)
     if second is None:
         raise ValueError(f"'{path}' and '{new_path}' are in different partitions")
-    try:
-        yield from names.link(base, second, first, replace=replace)
-    except OF_A_PATH as error:
-        with about(fs, new_path if (yield from exists(fs, path)) else path):
-            raise error
+    linking = names.link(base, second, first, replace=replace)
+    yield from _of_two_paths(fs, path, new_path, linking)
 
 
 def copy(fs: Any, path: str, new_path: str, *, replace: bool = True) -> Dialogue[ObjectRef]:

@@ -19,6 +19,7 @@ from pyosd.wire.attributes import Page, Timestamp
 from pyosd.wire.names import PATH_MAX
 
 __all__ = [
+    "OF_A_PATH",
     "about",
     "absent",
     "find_partition",
@@ -42,6 +43,9 @@ _REFUSALS: dict[type[errors.OSDError], str] = {
     errors.NotEmpty: ": directory not empty",
 }
 
+OF_A_PATH = (*_REFUSALS,)
+"""Refusals that are about a path."""
+
 
 def absent(path: str) -> errors.NoSuchName:
     """The refusal of a path that nothing has."""
@@ -53,7 +57,7 @@ def about(fs: Any, path: str) -> Iterator[None]:
     """Let refusals of a command on a path name it, up to the name that the target refuses."""
     try:
         yield
-    except tuple(_REFUSALS) as error:
+    except OF_A_PATH as error:
         if error.sense is None:  # it names its path already
             raise
         raise named_refusal(error, path, int(fs.base is None)) from None

@@ -9,12 +9,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import IntEnum
 
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from pyosd.wire.exec_params import Limits, parse_duration, parse_size
+from pyosd.wire.times import time_of
 
 __all__ = [
     "ALL_IDS",
@@ -249,7 +250,7 @@ def decode_calls(values: Iterable[AttributeValue]) -> FunctionCalls:
 
     def moment(name: str) -> datetime | None:
         milliseconds = int(found.get(name, 0))
-        return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+        return time_of(milliseconds) if milliseconds else None
 
     failed = moment("failure")
     return FunctionCalls(
@@ -393,7 +394,7 @@ def decode(obj: ObjectRef, values: Iterable[AttributeValue]) -> Function:
         page.manifest(),
         active=bool(page.uint(ManifestNumber.STATE)),
         sha256=page.raw(ManifestNumber.SHA256).hex(),
-        activated=None if activated is None else datetime.fromtimestamp(activated / 1000, UTC),
+        activated=None if activated is None else time_of(activated),
         size=next((each.uint for each in found if each.id == LOGICAL_LENGTH), 0),
         signer=page.text(ManifestNumber.SIGNER),
         fingerprint=page.text(ManifestNumber.FINGERPRINT),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import IntEnum, IntFlag
 from functools import cached_property
 from typing import NamedTuple
@@ -17,9 +17,8 @@ from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import After, AfterEnd, HomeCost, Limits
 from pyosd.wire.indices import MOST, Ranges, indices_in, position, text_of
 from pyosd.wire.indices import decode as decode_ranges
+from pyosd.wire.times import time_of
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MSEC_MOST = (1 << 47) - 1  # the year 6429: a date in any time zone
 _PROGRESS_UNKNOWN = 0xFFFF
 _AFTER_ENTRY = struct.Struct(">QQII")
 _ARRAY = struct.Struct(">QIII")
@@ -345,9 +344,7 @@ class JobStatus:
 
 
 def _time(milliseconds: int) -> datetime | None:
-    """Exact: a float of seconds would lose the last milliseconds' digits."""
-    known = min(milliseconds, _MSEC_MOST)
-    return _EPOCH + timedelta(milliseconds=known) if milliseconds else None
+    return time_of(milliseconds) if milliseconds else None
 
 
 def _limits(value: bytes) -> Limits:

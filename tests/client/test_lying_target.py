@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pyosd import errors
+from pyosd.cli.output.tables import format_time
 from pyosd.commands import attributes, collections, names
 from pyosd.jobs.dialogues import following
 from pyosd.types import AttributeId, AttributeValue, ref
@@ -100,6 +101,11 @@ def test_a_job_that_ends_after_the_last_date() -> None:
     ended = status_of(ENDED=b"\xff" * 8).ended
     assert ended is not None
     assert ended.astimezone().astimezone(UTC) == ended
+
+
+def test_times_are_printed_that_no_date_can_have() -> None:
+    for milliseconds in ((1 << 48) - 1, (1 << 64) - 1):
+        assert format_time(milliseconds).startswith("6429-10-1")
 
 
 @pytest.mark.parametrize("members", [MOST, MOST + 1, (1 << 32) - 1])

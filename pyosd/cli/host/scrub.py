@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import datetime
 import time
 
 import click
@@ -12,7 +11,14 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import SIZE
 from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.output.progress import byte_bar
-from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json, print_records
+from pyosd.cli.output.tables import (
+    Column,
+    JsonRow,
+    format_bytes,
+    local_time,
+    print_json,
+    print_records,
+)
 from pyosd.commands import Commands
 from pyosd.types import ROOT, AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import ALL, Page
@@ -87,8 +93,7 @@ def moment(milliseconds: int) -> str:
     """A time of the target's clock, or that there is none."""
     if not milliseconds:
         return "never"
-    when = datetime.datetime.fromtimestamp(milliseconds / 1000)
-    return when.astimezone().isoformat(" ", "seconds")
+    return local_time(milliseconds).isoformat(" ", "seconds")
 
 
 def rows_of(status: JsonRow) -> list[JsonRow]:

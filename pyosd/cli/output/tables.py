@@ -21,6 +21,7 @@ from typing import Any
 import click
 
 from pyosd.cli.output.terminal import harmless, print_names
+from pyosd.wire.times import time_of
 
 __all__ = [
     "FORMATS",
@@ -33,6 +34,7 @@ __all__ = [
     "format_bytes",
     "format_seconds",
     "format_time",
+    "local_time",
     "print_json",
     "print_lines",
     "print_prose",
@@ -263,4 +265,9 @@ def format_time(milliseconds: int | None) -> str:
     """A point in time, given in ms since 1970, as local time in seconds; "-" for None and 0."""
     if not milliseconds:
         return "-"
-    return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return local_time(milliseconds).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def local_time(milliseconds: int) -> datetime:
+    """A point in time, given in ms since 1970, in the local time zone."""
+    return time_of(milliseconds).astimezone()
