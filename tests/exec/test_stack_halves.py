@@ -47,7 +47,7 @@ def test_both_halves_are_of_one_moment(
             while not over.is_set():
                 written = (written + 1) % 256
                 other.write(obj, 0, bytes([written]) * SIZE)
-                time.sleep(0.004)
+                time.sleep(0.004)  # the load: a WRITE in most READs, and READs between them
 
     writer = threading.Thread(target=change)
     writer.start()

@@ -297,6 +297,7 @@ def test_what_is_scheduled_has_its_turn_while_requests_come() -> None:
 def test_an_answer_goes_on_in_the_context_that_is_given() -> None:
     """Also in an empty one, which is false."""
     known, seen = ContextVar("known", default=False), list[bool]()
+    answer: Any = None
 
     async def work() -> None:
         known.set(True)
@@ -309,7 +310,7 @@ def test_an_answer_goes_on_in_the_context_that_is_given() -> None:
         loop = asyncio.get_running_loop()
         for context in (None, Context()):
             over.clear()
-            loop.call_soon(_Resumption(go_on, Any), None, context=context)
+            loop.call_soon(_Resumption(go_on, answer), None, context=context)
             await asyncio.wait_for(over.wait(), 20)
 
     with asyncio.Runner(loop_factory=MountLoop) as runner:
