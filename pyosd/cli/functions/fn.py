@@ -233,11 +233,10 @@ def names_of_others(functions: Functions) -> dict[str, ObjectRef]:
         found = functions.ls()
     except errors.NotFound:  # there are none yet
         return {}
-    named = {each.manifest.name: each for each in found}
     return {
-        name: each.id
-        for name, each in named.items()
-        if name in STOCK and each.manifest.description != STOCK[name].description
+        each.name: each.id
+        for each in found
+        if each.name in STOCK and each.manifest.description != STOCK[each.name].description
     }
 
 
