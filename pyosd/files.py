@@ -300,7 +300,7 @@ def put_many(
         records: of large files whose transfer was cut off, to continue them; None: start again.
         progress: is called with the number of bytes moved since its last call, in any thread.
 
-        Raises: Unreachable: the target cannot be reached.  Files that were not yielded may not be stored.
+    Raises: Unreachable: the target cannot be reached.  Files that were not yielded may not be stored.
     """
     stopping = _Stopping(progress)
 

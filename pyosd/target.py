@@ -30,10 +30,7 @@ from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.reply import PendingReply
 
-__all__ = [
-    "Target",
-    "connect",
-]
+__all__ = ["Target", "connect"]
 
 
 class Target(TargetTable, ScriptPlaces):

@@ -173,8 +173,11 @@ class Upkeep:
 
         A copy is removed after all targets that belong to its object have theirs.
 
-        Args: copies: how many each object shall have; None: as many as it has now.
-            prefer: as for repair().  leaving: names of targets whose copies all move to the others.
+        Args:
+            copies: how many each object shall have; None: as many as it has now.
+            prefer: as for repair().
+            leaving: names of targets whose copies all move to the others.
+
         Raises: as check(); MapConflict: another client changes the map, too.
         """
         if self._asked != [*self._cluster.names]:

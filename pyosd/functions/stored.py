@@ -244,7 +244,7 @@ def function(
         partition: function partition, 1h to FFFFh.  None: the only one; 1h is made.
         limits, pool, version, description, sign_with: as for Functions.put().
 
-        Raises: TypeError, ValueError: at the decoration: the function cannot be sent.
+    Raises: TypeError, ValueError, at the decoration: the function cannot be sent.
     """
 
     def decorated(function: Callable[..., Any]) -> StoredFunction[..., Any]:

@@ -24,9 +24,7 @@ from pyosd.types import ObjectRef, ref
 from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import After, Duration, Limits
 
-__all__ = [
-    "Executor",
-]
+__all__ = ["Executor"]
 
 _ARRAY_MOST = 1000  # members: what a principal may queue, if the target says nothing else
 _ARRAY_ARGS = 32 << 10  # bytes of JSON
@@ -214,7 +212,8 @@ class Executor(FuturesExecutor):
 
         Args:
             wait: whether to wait.
-            cancel_futures: cancel the jobs that have not started."""
+            cancel_futures: cancel the jobs that have not started.
+        """
         self._closed = True
         with self._lock:
             left: list[Any] = [job for job in self._jobs if not job.settled]

@@ -29,8 +29,9 @@ TIMES_MOST = {"expire": 365 * DAY_S, "grace": 5, "wait": 60}
 
 
 def explain_refusal(params: ExecParams, error: errors.OSDError) -> Dialogue[str]:
-    """The fault of parameters that the target has refused, or why a pool is BUSY; "" where nothing is
-    found.  Asks the target.
+    """Say which parameter the target has refused and why, or why a pool is BUSY.  Asks the target.
+
+    Returns: the reason in words; "": none was found.
     """
     busy = isinstance(error, errors.TargetBusy) and error.retry_after >= CLOSED_S
     if not busy and error.field_pointer != EXEC_PARAMETERS:
@@ -48,14 +49,18 @@ def explain_refusal(params: ExecParams, error: errors.OSDError) -> Dialogue[str]
 
 
 def explain_absent(pool: str, known: Collection[str]) -> str:
-    """That the target has no pool of this name; "": it has, or it tells of none."""
+    """Say that the target has no pool of this name.
+
+    known: the pools that the target has; none: they are not known.
+    Returns: the reason in words; "": there is such a pool, or it is not known.
+    """
     if not known or pool in known:
         return ""
     return f"the target has no pool '{pool}'; it has: {', '.join(known)}"
 
 
 def explain_at_once(params: ExecParams, error: errors.OSDError) -> str:
-    """As explain_refusal(), as far as the target need not be asked."""
+    """Do the part of explain_refusal() that needs no command."""
     return next(explain_values(params), "") if error.field_pointer == EXEC_PARAMETERS else ""
 
 
@@ -92,7 +97,7 @@ def explain_values(params: ExecParams) -> Iterator[str]:
 
 
 def explain_jobs(params: ExecParams) -> Dialogue[str]:
-    """The fault of the jobs it should wait for, or that it should be."""
+    """Say which job of `after` is absent, or that an array may have too many members; "": neither."""
     for each in params.after:
         try:
             state = yield from get_attribute(each.job, Page.JOB_STATUS, Number.STATE)
@@ -150,7 +155,7 @@ def _in_words(key: str, value: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As options take it, in the largest unit that leaves no rest."""
+    """A duration in the form of options, in the largest unit of which it is a multiple."""
     for unit, factor in (("d", DAY_S), ("h", 3600), ("m", 60)):
         if seconds and seconds % factor == 0:
             return f"{seconds / factor:.0f}{unit}"

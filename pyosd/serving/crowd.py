@@ -36,7 +36,7 @@ class Guest(asyncio.Protocol):
         self.address = ""
         self.at_work = 0  # requests that are answered now
         self.asked = False
-        self.idle_since = time.monotonic()
+        self.idle_since = 0.0  # by the clock of the crowd
         self.served = False  # the inner protocol has the connection
         self.early = list[bytes]()  # arrived with the end of the handshake
         self.handshake: asyncio.Task[None] | None = None

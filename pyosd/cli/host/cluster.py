@@ -174,11 +174,10 @@ def handle_for(
         try:
             yield handle
         except errors.NotFound:
-            lacking = []
+            lacking: list[str] = []
             with suppress(errors.OSDError):  # the permission to list partitions, for example
-                for name in handle.names:
-                    if pid not in handle.target(name).list_partitions():
-                        lacking.append(name)
+                there = {name: handle.target(name).list_partitions() for name in handle.names}
+                lacking = [name for name, pids in there.items() if pid not in pids]
             if not lacking:
                 raise
             raise Failure(
