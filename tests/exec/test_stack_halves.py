@@ -58,3 +58,4 @@ def test_both_halves_are_of_one_moment(
         writer.join()
     assert all(len(each) == 1 for each in seen)
     assert len(set.union(*seen)) > 1
+    assert functions.calls("invert").plain > len(seen), "no READ was in two halves"
