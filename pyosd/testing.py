@@ -134,7 +134,7 @@ def text_of(script: Script) -> bytes:
 
 
 def name_of(script: Script) -> str:
-    """Its name in tracebacks."""
+    """The name of a script in tracebacks."""
     return "" if isinstance(script, str) and "\n" in script else Path(script).name
 
 

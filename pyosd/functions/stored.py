@@ -36,7 +36,7 @@ class ThreadTarget(Protocol):
 
     @property
     def functions(self) -> Functions:
-        """Its functions."""
+        """The functions of the target."""
 
 
 class CoroutineTarget(Protocol):
@@ -44,7 +44,7 @@ class CoroutineTarget(Protocol):
 
     @property
     def functions(self) -> AsyncFunctions:
-        """Its functions."""
+        """The functions of the target."""
 
 
 @dataclass(frozen=True)

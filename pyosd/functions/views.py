@@ -96,9 +96,9 @@ def view_create(
         writable: a WRITE passes the inverse functions and changes the base object.  CREATE and REMOVE
             act on the base.  Nothing can be created in a view of a collection.
 
-    Raises: OSDError: a function is not active, or has no contract; Invalid: the base already has 16
-        views, or the collection is absent; PermissionDenied: READ for the base and its objects is
-        missing, or, if writable, WRITE, CREATE and REMOVE.  Then no view is left.
+    Raises: OSDError: a function is not active, or has no contract.  Invalid: the base already has 16
+        views, or the collection is absent.  PermissionDenied: READ for the base and its objects is
+        missing; if writable, also WRITE, CREATE and REMOVE.  After an error no view is left.
     """
     made = yield from create_partition(requested_id, name=name)
     try:

@@ -171,7 +171,7 @@ class AsyncJob(following.JobTable, Followed, Awaiting):
             self._outcome = (value, error)
 
     def lose(self, error: BaseException) -> None:
-        """Its end cannot be known: its waiters get the error."""
+        """Give an error to all that wait, because the end of the job cannot be found out."""
         if self._outcome is None:
             self._outcome = (None, error)
 

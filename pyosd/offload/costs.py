@@ -70,8 +70,9 @@ class CostLine:
 
 @dataclass
 class ScriptCost:
-    """What is known of one: bytes read by bytes of the zone, then seconds by bytes read.
+    """The costs of one script.
 
+    reads: bytes that it reads, by bytes of its zone.  near, home: seconds, by bytes that it reads.
     place: of the latest runs.  spent: seconds that they took since one was elsewhere.  lead: seconds by
     which the latest was expected to be sooner than elsewhere; 0.0: not known.
     """

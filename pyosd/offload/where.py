@@ -122,7 +122,7 @@ class Placement:
 
     @property
     def may_return(self) -> bool:
-        """Whether it could run here."""
+        """Whether the script could run at this client."""
         is_bytes = self.prepared.params.args_encoding is ArgsEncoding.BYTES
         return self.target.inherited and not is_bytes
 

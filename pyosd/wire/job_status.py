@@ -149,7 +149,7 @@ STATES_ID = AttributeId(Page.JOB_STATUS, Number.STATES)
 POLL_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number) for number in (Number.STATE, Number.POLL_INTERVAL)
 )
-"""What polling needs."""
+"""The attributes that polling needs."""
 POLL_ROOM = 64
 """Bytes to allow for the page in its fixed form: what polling needs, and a little more."""
 WATCH_IDS = tuple(

@@ -110,7 +110,7 @@ def print_exception(error: click.ClickException) -> None:
 
 
 def _more(error: click.ClickException, ctx: click.Context) -> Iterator[str]:
-    """What click's message about a command line leaves out."""
+    """Remedies for a wrong command line, which click's message leaves out."""
     params = ctx.command.params
     if isinstance(error, click.NoSuchOption):
         known = {name for each in params for name in each.opts}

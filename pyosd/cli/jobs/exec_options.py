@@ -65,7 +65,7 @@ def limit_options(*names: str) -> Callable[[Function], Function]:
 
 @dataclass(frozen=True)
 class ExecOptions:
-    """What was given to `osd exec`; None: the option was not given.
+    """The options of `osd exec`; None: the option was not given.
 
     wait: seconds; infinity: until the end.  begin: milliseconds since 1970.  compress: None: if smaller.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ``osd cp`` and ``osd sync`` share: operands, options, and the report about many files."""
+"""The common part of ``osd cp`` and ``osd sync``: operands, options, and the report about many files."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ ALL_FEATURES = Feature(sum(Feature))
 
 
 class SetattrFlag(IntFlag):
-    """What SETATTR sets."""
+    """Attributes that SETATTR sets."""
 
     MODE = 1 << 0
     UID = 1 << 1

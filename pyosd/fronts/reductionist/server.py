@@ -82,7 +82,7 @@ SAFE = {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "sa
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What is served, and to whom.
+    """Options of the server.
 
     pool: of the reductions.  user, password: of HTTP; "": nobody is asked.  context: for HTTPS.
     at_once: most reductions under way.

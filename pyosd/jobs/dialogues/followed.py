@@ -80,7 +80,7 @@ class Followed:
         raise NotImplementedError
 
     def lose(self, error: BaseException) -> None:
-        """Its end cannot be known: its waiters get the error."""
+        """Give an error to all that wait, because the end of the job cannot be found out."""
         raise NotImplementedError
 
     def settled_outcome(self) -> tuple[Any, BaseException | None]:

@@ -78,7 +78,7 @@ def name_of(job: ObjectRef) -> str:
 
 
 def words(kinds: UsedKind) -> str:
-    """What was done with an object, as `osd job inputs` has it."""
+    """The uses of an object, in the words of `osd job inputs`."""
     return ",".join(each.name.lower() for each in UsedKind if each & kinds and each.name)
 
 
@@ -121,7 +121,7 @@ def add_output(graph: Graph, job: str, used: UsedObject, ended: str) -> None:
 
 
 def add_code(graph: Graph, job: str, status: JobStatus) -> str:
-    """What ran: the code, and the packages beside it.  Returns: the code's entity."""
+    """The plan of the job: the code, and its packages.  Returns: the code's entity."""
     code = graph.add(
         "entity",
         f"code:{status.sha256}",
@@ -144,7 +144,7 @@ def add_code(graph: Graph, job: str, status: JobStatus) -> str:
 
 
 def add_agents(graph: Graph, job: str, code: str, status: JobStatus) -> None:
-    """Who ran it: the target, for the user who submitted it."""
+    """The agents: the target, which ran the job, and the user who submitted it."""
     target = graph.add(
         "agent",
         "target:target",

@@ -68,7 +68,7 @@ class Unfit(Exception):
 
 
 class Baseline:
-    """How the interpreter was before its first job."""
+    """The state of the interpreter before its first job."""
 
     def __init__(self) -> None:
         self.builtins: tuple[dict[str, Any], Items] = ({}, ())

@@ -38,14 +38,19 @@ def prepare(
     bool,
     int,
 ]:
-    """Warm this interpreter up; give what runs a job, what keeps code, what cleans up after a job, what
-    is to be called in a sandbox after the fork, whether the interpreter's own preparations for forks
-    are needed, and how many bytes of data the set's modules have, which are not the job's.
+    """Warm this interpreter up.
 
-    Args: pool: whose sandboxes these will be.  folder, wanted: its package set and that one's id;
-    wanted "": it has none.  preload: modules to import, of the set or of the standard library,
-    separated by commas; "": those of the set's manifest.
-    statm: descriptor of our /proc/self/statm, -1: there is none.
+    Args:
+        pool: the pool of the sandboxes.
+        folder, wanted: its package set and the id of this; wanted "": it has none.
+        preload: modules to import, of the set or of the standard library, separated by commas; "": those
+            of the set's manifest.
+        statm: descriptor of our /proc/self/statm; -1: there is none.
+
+    Returns:
+        the functions that run a job, keep code, clean up after a job, and are called in a sandbox after
+        the fork; whether the interpreter's own preparations for forks are needed; bytes of data of the
+        set's modules, which are not charged to jobs.
 
     Raises:
         PackageSetError: the set cannot be used, or a module cannot be imported; the text says why.

@@ -81,7 +81,7 @@ def lookup(path: str) -> OSDObject:
 
 
 def named_by(start: PathStart) -> OSDObject:
-    """What has a path."""
+    """The object at a path."""
     found, kind, _ = ask(start, LOOKUP)
     return object_of_type(kind, start.partition_id, found)
 
