@@ -288,10 +288,14 @@ def pack(code: bytes, compress: bool | None = None) -> tuple[bytes, ExecFlag]:
 
 
 def code_name(code: Code) -> str:
-    """A name for the job: the script's file name, the function's name, or ""."""
+    """A name for the job: the script's file name, the function's name, or "".
+
+    Bytes of a file name that are not UTF-8, as names of jobs are, become "?".
+    """
     if isinstance(code, str | bytes):
         return ""
-    return Path(code).name if isinstance(code, os.PathLike) else code.__name__
+    name = Path(code).name if isinstance(code, os.PathLike) else code.__name__
+    return name.encode("utf-8", "replace").decode()
 
 
 def call_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:

@@ -128,6 +128,7 @@ def test_text_bytes_and_paths(tmp_path: Path) -> None:
     assert code_bytes("pass") == b"pass" and code_bytes(b"pass") == b"pass"
     assert code_bytes(path) == b"pass\n" and code_name(path) == "script.py"
     assert code_name(plain) == "plain" and code_name("pass") == ""
+    assert code_name(Path("s\udcff.py")) == "s?.py"  # the name of a job is UTF-8
     for text in ("script.py", "a/b.pyz", str(path)):  # the names of files, as texts
         with pytest.raises(ValueError, match="a file is Path"):
             code_bytes(text)

@@ -15,7 +15,7 @@ import click
 
 from pyosd.cli.frame.params import DURATION, SIZE
 from pyosd.cli.jobs.script import RIGHTS
-from pyosd.jobs.source import BYTECODE_SUFFIX, pack
+from pyosd.jobs.source import BYTECODE_SUFFIX, code_name, pack
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.exec_params import After, HomeCost, Limits
 from pyosd.wire.indices import Ranges, indices_in, ranges_of, text_of
@@ -115,8 +115,7 @@ class ExecOptions:
     @property
     def script_name(self) -> str:
         """The script's file name, as messages and the job have it."""
-        name = "stdin" if self.script == "-" else Path(self.script).name
-        return name.encode("utf-8", "replace").decode()  # the name of a job is UTF-8
+        return "stdin" if self.script == "-" else code_name(Path(self.script))
 
     @property
     def is_bytecode(self) -> bool:
