@@ -64,9 +64,7 @@ class FileSystem(FileTable, Blocking):
         Raises: NoSuchName, IsADirectory; NameExists, with mode x also at close(); ValueError.
         """
         parsed = OpenMode.of(mode)
-        check_arguments(parsed, encoding, errors)
-        if parsed.text and buffering == 0:
-            raise ValueError("can't have unbuffered text I/O")
+        check_arguments(parsed, buffering, encoding, errors)
         opened = self.carry(open_object(self, path, parsed))
         return file_of(self, opened, buffering, encoding, errors, newline)
 

@@ -38,14 +38,17 @@ class _Calls(OpenFileTable, Blocking):
 
 
 class ObjectIO(io.RawIOBase):
-    """An open file without buffers.  One thread uses it at a time."""
+    """An open file without buffers.  One thread uses it at a time.
 
-    def __init__(self, fs: Any, opened: OpenedFile) -> None:
+    buffered: a buffer writes to it, and raises the error of a write itself.
+    """
+
+    def __init__(self, fs: Any, opened: OpenedFile, *, buffered: bool) -> None:
         super().__init__()
         self._calls = _Calls(fs, opened)
         self._opened = opened
         self._at = opened.length if opened.mode.kind == "a" else 0
-        self.unbuffered = False
+        self._buffered = buffered
 
     @property
     def name(self) -> str:
@@ -108,7 +111,7 @@ class ObjectIO(io.RawIOBase):
         if not self.closed:
             super().close()
             self._calls._finish()
-            if self.unbuffered:  # a buffer raises the error of the write itself
+            if not self._buffered:
                 check_whole(self._opened)
 
     def discard(self) -> None:
@@ -173,11 +176,8 @@ def file_of(
 ) -> IO[Any]:
     """The file object for a mode, as open() makes it."""
     mode = opened.mode
-    raw = ObjectIO(fs, opened)
+    raw = ObjectIO(fs, opened, buffered=buffering != 0)
     if buffering == 0:
-        if mode.text:
-            raise ValueError("can't have unbuffered text I/O")
-        raw.unbuffered = True
         return cast(IO[bytes], raw)
     size = buffering if buffering > 1 else BUFFER
     buffer: Any
@@ -192,7 +192,11 @@ def file_of(
     return _Text(buffer, encoding or "utf-8", errors, newline, line_buffering=buffering == 1)
 
 
-def check_arguments(mode: OpenMode, encoding: str | None, errors: str | None) -> None:
+def check_arguments(
+    mode: OpenMode, buffering: int, encoding: str | None, errors: str | None
+) -> None:
     """Raises: ValueError: as open()."""
+    if mode.text and buffering == 0:
+        raise ValueError("can't have unbuffered text I/O")
     if not mode.text and (encoding or errors):
         raise ValueError("binary mode doesn't take an encoding or errors argument")

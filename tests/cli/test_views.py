@@ -54,12 +54,8 @@ def test_a_view_with_a_name(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
     osd("fn", "stock", "gzip")
     made = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", "gzip").stdout
     assert json.loads(osd("view", "show", "/foxes", "-o", "json").stdout)["id"] == made.strip()
-    assert [
-        each["name"] for each in json.loads(osd("view", "ls", "-o", "json").stdout)["views"]
-    ] == [
-        "",
-        "foxes",
-    ]
+    listed = json.loads(osd("view", "ls", "-o", "json").stdout)["views"]
+    assert [each["name"] for each in listed] == ["", "foxes"]
     refused = osd("obj", "read", f"{made.strip()}/{obj.object_id:#x}", code=1).stderr
     assert "the script raised an exception" in refused and "osd fn log" in refused
     again = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", code=1).stderr
