@@ -11,7 +11,7 @@ from pyosd.commands.attributes import get_attribute
 from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.pool_status import DEFAULT_POOL, GONE, MIB, TIMES, PoolStatus, pools
 from pyosd.wire.attributes import Page
-from pyosd.wire.exec_params import ExecParams, Tag, parse_duration, parse_size
+from pyosd.wire.exec_params import ExecParams, Tag, parse_duration, parse_size, show_duration
 from pyosd.wire.job_status import Number
 
 __all__ = ["EXEC_PARAMETERS", "explain_absent", "explain_at_once", "explain_refusal"]
@@ -91,8 +91,9 @@ def explain_values(params: ExecParams) -> Iterator[str]:
             yield f"{number} B of memory: Python needs {LEAST_MEMORY // MIB} MiB to start"
     times = {"expire": params.expiry, "grace": params.grace, "wait": params.wait}
     for what, given in times.items():
-        if given is not None and not 0 < parse_duration(given) <= TIMES_MOST[what]:
-            shown, most_shown = _duration(parse_duration(given)), _duration(TIMES_MOST[what])
+        seconds, most_s = None if given is None else parse_duration(given), TIMES_MOST[what]
+        if seconds is not None and not 0 < seconds <= most_s:
+            shown, most_shown = show_duration(seconds), show_duration(most_s)
             yield f"{what} of {shown}: it must be above 0, and at most {most_shown}"
 
 
@@ -148,15 +149,7 @@ def explain_limits(pool: PoolStatus, params: ExecParams) -> str:
 
 def _in_words(key: str, value: float) -> str:
     if key in TIMES:
-        return _duration(value)
+        return show_duration(value)
     if key not in ("memory", "output"):
         return f"{value:g}"
     return f"{value / 1024 / MIB:.1f} GiB" if value >= 10 * 1024 * MIB else f"{value / MIB:g} MiB"
-
-
-def _duration(seconds: float) -> str:
-    """A duration in the form of options, in the largest unit of which it is a multiple."""
-    for unit, factor in (("d", DAY_S), ("h", 3600), ("m", 60)):
-        if seconds and seconds % factor == 0:
-            return f"{seconds / factor:.0f}{unit}"
-    return f"{seconds:.15g}s"

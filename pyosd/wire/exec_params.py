@@ -37,6 +37,7 @@ __all__ = [
     "Tag",
     "parse_duration",
     "parse_size",
+    "show_duration",
 ]
 
 DESCRIPTOR_TYPE = 0xF081
@@ -204,6 +205,14 @@ def parse_duration(duration: Duration) -> float:
     if not duration >= 0:
         raise ValueError(f"duration {duration} is negative")
     return float(duration)
+
+
+def show_duration(seconds: float) -> str:
+    """The text of a duration, in the largest of d, h, m and s of which it is a multiple."""
+    for unit in "dhm":
+        if seconds and seconds % _DURATION_UNITS[unit] == 0:
+            return f"{seconds / _DURATION_UNITS[unit]:.0f}{unit}"
+    return f"{seconds:.15g}s"
 
 
 def _usec(duration: Duration) -> int:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextvars import Context, ContextVar
 from struct import Struct
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -297,7 +297,7 @@ def test_what_is_scheduled_has_its_turn_while_requests_come() -> None:
 def test_an_answer_goes_on_in_the_context_that_is_given() -> None:
     """Also in an empty one, which is false."""
     known, seen = ContextVar("known", default=False), list[bool]()
-    answer: Any = None
+    answer = cast(Any, None)
 
     async def work() -> None:
         known.set(True)
@@ -316,6 +316,26 @@ def test_an_answer_goes_on_in_the_context_that_is_given() -> None:
     with asyncio.Runner(loop_factory=MountLoop) as runner:
         runner.run(work())
     assert seen == [True, False]
+
+
+def test_an_answer_that_fails_is_reported_and_the_next_goes_on() -> None:
+    reported, answer = list[object](), cast(Any, None)
+
+    async def work() -> None:
+        over = asyncio.Event()
+
+        def fail(_: Any) -> None:
+            raise ZeroDivisionError
+
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        for each in (fail, lambda _: over.set()):
+            loop.call_soon(_Resumption(each, answer), None)
+        await asyncio.wait_for(over.wait(), 20)
+
+    with asyncio.Runner(loop_factory=MountLoop) as runner:
+        runner.run(work())
+    assert [type(each) for each in reported] == [ZeroDivisionError]
 
 
 def test_an_answer_goes_on_when_its_data_come_or_nobody_sends_them() -> None:
