@@ -182,7 +182,8 @@ def list_(settings: Settings, /, *, folder: Path) -> None:
 def verify(settings: Settings, /, *, folder: Path, name: str | None, everything: bool) -> None:
     """Compare the files of a backup with its manifest (SHA-256).
 
-    Without NAME it reads the newest backup.
+    Without NAME it reads the newest backup. It records which files are damaged: the next backup
+    copies these from the store again.
 
     Exit 0: no file has changed since the backup; 65: a file has changed.
     """
@@ -222,7 +223,8 @@ def verify(settings: Settings, /, *, folder: Path, name: str | None, everything:
 @click.option(
     "--accept-damage",
     is_flag=True,
-    help="Restore damaged data files as they are, and name each.  Use it if no backup is whole.",
+    help="Restore without missing data files, and with damaged ones as they are; name both.  Use it if "
+    "no backup is whole.",
 )
 @JSON
 @click.pass_obj
@@ -246,8 +248,8 @@ def restore(
     If you run it as root, the store belongs to the owner of the folder of --data. If that folder
     does not exist yet, it belongs to the owner of the original store.
 
-    Exit 0: the store can be served; 1: the backup is damaged; 65: so are the named data files, with
-    --accept-damage; 78: a folder is not empty.
+    Exit 0: the store can be served; 1: the backup is damaged, and not restored; 65: restored with
+    --accept-damage, but the named data files are damaged or missing; 78: a folder is not empty.
     """
     target = data or default_data()
     with (

@@ -261,10 +261,10 @@ def stock(
 ) -> None:
     """Store functions that come with iosd, for 'osd attach' and 'osd hook', and print their ids.
 
-    Without a NAME: all that the target can run without a package of Python. They replace no other
-    functions of the same names. The functions aes-gcm and blowfish need cryptography, parquet and
-    zstd need pyarrow: name a pool whose package set has it. The functions edge, edge-bitmap, median
-    and thumbnail need a pool of the engine wasm.
+    Without a NAME: all that the target can run without a package of Python, except those whose name
+    another function of the target has. With NAME, it replaces that function. The functions aes-gcm
+    and blowfish need cryptography, parquet and zstd need pyarrow: name a pool whose package set has
+    it. The functions edge, edge-bitmap, median and thumbnail need a pool of the engine wasm.
     """
     if lacking := [each for each in names if STOCK[each].package and not pool]:
         package = STOCK[lacking[0]].package
