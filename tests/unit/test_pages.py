@@ -28,6 +28,9 @@ CODE = re.compile(r"^( *)```.*?^\1```$", re.M | re.S)
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*?) *$", re.M)
 BARE = re.compile(r"[\w/.-]+\.md\b")
+SOURCE = re.compile(
+    r"`((?:tests|target|sandbox|pyosd|iosd_host|iosd_secmgr)/[\w/.-]+\.(?:py|c|h))`"
+)
 WIDTH = 100
 
 
@@ -73,6 +76,18 @@ def test_links_lead_somewhere() -> None:
         for place, line in lines(page)
         for link in LINK.findall(re.sub(r"`[^`]*`", "", line))
         if broken(page, link)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_named_sources_exist() -> None:
+    """Files of the source in code spans, except the placeholders in capitals."""
+    wrong = [
+        f"{place}: {name}"
+        for page in PAGES
+        for place, line in lines(page)
+        for name in SOURCE.findall(line)
+        if not (ROOT / name).exists() and "NAME" not in name
     ]
     assert not wrong, "\n".join(wrong)
 
