@@ -266,9 +266,8 @@ static inline uint64_t osd_job_run_texts(const struct osd_job_run *run)
 #define OSD_JOB_RUN_BYTES 76u
 void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN_BYTES]);
 /* Checks version, message type, zone type, code form and the lengths (code 1..16 MiB, args <=
- * OSD_JOB_ARGS_MAX, name <= 128, method <= 64, code + args <= OSD_JOB_INLINE_MAX unless in_memfd, all texts <=
- * OSD_SHM_TEXTS_BYTES if in_shared;
- * grace <= 5 s, machine code <= OSD_JOB_MACHINE_MAX; only code with a slot may be kept; code to compile has neither
+ * OSD_JOB_ARGS_MAX, name <= 128, method <= 64, code + args <= OSD_JOB_INLINE_MAX unless in_memfd or in_shared, all
+ * texts <= OSD_SHM_TEXTS_BYTES if in_shared; grace <= 5 s, machine code <= OSD_JOB_MACHINE_MAX; only code with a slot may be kept; code to compile has neither
  * slot nor machine code). */
 bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_run *ret_run);
 

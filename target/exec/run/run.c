@@ -326,10 +326,12 @@ struct content {
 	bool secret; /* the code must not lie in the shared memory */
 };
 
-/* Long texts go into the shared memory if they fit.  Its pages are there already, so this costs one copy. */
-static void choose_place(struct osd_job_run *message, bool secret)
+/* Long texts go into the shared memory if they fit.  Its pages are there already, so this costs one copy.  Those whose
+ * arguments are placed there stay with them. */
+static void choose_place(struct osd_job_run *message, bool placed, bool secret)
 {
-	if ((uint64_t)message->args_bytes + osd_job_run_code_sent(message) <= OSD_JOB_INLINE_MAX)
+	if (!placed &&
+	    (uint64_t)message->args_bytes + osd_job_run_code_sent(message) <= OSD_JOB_INLINE_MAX)
 		return;
 	message->in_shared = !secret && osd_job_run_texts(message) <= OSD_SHM_TEXTS_BYTES;
 	message->in_memfd = !message->in_shared;
@@ -405,7 +407,7 @@ static bool send_content(struct osd_run *run, const struct osd_job_record *recor
 		parts[4].iov_len = parts[5].iov_len = 0;
 	memcpy(name, record->name, sizeof(name));
 	memcpy(method, record->function.method, sizeof(method));
-	choose_place(&message, content->secret);
+	choose_place(&message, run->placed_args, content->secret);
 	by_socket = !waits || content->secret || message.in_memfd;
 	osd_job_run_encode(&message, header);
 	if (message.in_shared)

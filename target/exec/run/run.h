@@ -132,7 +132,8 @@ void osd_run_begin(struct osd_run *run);
  * osd_run_send.  NULL: they have to be the job's content. */
 uint8_t *osd_run_place_args(struct osd_run *run, const struct osd_job *job,
 			    const struct osd_job_record *record);
-/* Removes what was written there of length bytes: the sandbox has not read it, and may get the job of somebody else. */
+/* Clears length bytes there, which were written for a job that does not start: the sandbox may get that of somebody
+ * else. */
 void osd_run_clear_args(struct osd_run *run, size_t length);
 /* No lock held.  Sends the job to the sandbox; false: the sandbox does not accept it.  content: as that of the
  * job. */

@@ -3,19 +3,20 @@
  * else in memory of the target.  If they cannot be written, there is no call. */
 #include "exec/run/test_start.h"
 
-#define ARGS_BYTES (2 * OSD_JOB_INLINE_MAX) /* they travel in the shared memory */
+#define LONG_ARGS (2 * OSD_JOB_INLINE_MAX) /* they would travel in the shared memory anyway */
 
 static struct osd_function_code *code;
 static struct osd_exec_refusal refusal;
 static enum osd_status fills; /* status of fill() */
 static uint8_t *filled;
+static size_t args_bytes = LONG_ARGS;
 
 static enum osd_status fill(void *arg, uint8_t *args)
 {
 	(void)arg;
 	filled = args;
-	memset(args, 0xa5, ARGS_BYTES);
-	args[ARGS_BYTES - 1] = 0x5a;
+	memset(args, 0xa5, args_bytes);
+	args[args_bytes - 1] = 0x5a;
 	return fills;
 }
 
@@ -30,7 +31,7 @@ static enum osd_status submit(void)
 	struct osd_exec_submission submission = call_of(code, ended);
 	struct osd_object_id job;
 
-	submission.args.length = ARGS_BYTES;
+	submission.args.length = args_bytes;
 	submission.name = (struct osd_exec_text){(const uint8_t *)"name", 4};
 	submission.stage = true;
 	submission.fill_args = fill;
@@ -54,14 +55,15 @@ static void check_sent(const struct osd_sandbox *which, int its_peer)
 	CHECK_EQ(setsockopt(its_peer, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
 	CHECK(recv(its_peer, bytes, sizeof(bytes), 0) > 0);
 	CHECK(osd_job_run_decode(bytes, &run) && run.in_shared && run.stage);
-	CHECK_EQ(run.args_bytes, ARGS_BYTES);
+	CHECK_EQ(run.args_bytes, args_bytes);
 	CHECK(memcmp(args - 8, "namemain", 8) == 0);
-	CHECK(args[0] == 0xa5 && args[ARGS_BYTES - 1] == 0x5a);
-	CHECK(memcmp(args + ARGS_BYTES, code->bytes, code->length) == 0);
+	CHECK(args[0] == 0xa5 && args[args_bytes - 1] == 0x5a);
+	CHECK(memcmp(args + args_bytes, code->bytes, code->length) == 0);
 }
 
-static void test_starts(void)
+static void test_starts(size_t length)
 {
+	args_bytes = length;
 	start_welcome();
 	CHECK_EQ(submit(), OSD_PENDING);
 	CHECK(filled == place_in(sandbox));
@@ -77,7 +79,7 @@ static void test_fails(void)
 	CHECK_EQ(submit(), OSD_E_CONFLICT);
 	fills = OSD_OK;
 	CHECK(filled == place_in(sandbox));
-	for (size_t i = 0; i < ARGS_BYTES; i++)
+	for (size_t i = 0; i < args_bytes; i++)
 		CHECK_EQ(filled[i], 0);
 	osd_lock(&exec->lock);
 	CHECK(exec->table.count == 0 && exec->pools->first->supply.busy == 0);
@@ -113,7 +115,8 @@ static void test_waits(void)
 int main(void)
 {
 	code = make_code();
-	test_starts();
+	test_starts(100);
+	test_starts(LONG_ARGS);
 	test_fails();
 	test_waits();
 	osd_function_code_put(code);
