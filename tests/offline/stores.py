@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
+import click
 
 from iosd_host.cli import store as commands
 from iosd_host.store_tools.format.records import ObjectRecord, Place
@@ -25,6 +25,7 @@ from pyosd.commands import Commands
 from pyosd.jobs import submit
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests.harness import Harness, program
+from tests.offline.tool_process import Done, run_apart, run_here
 from tests.waiting import until
 
 HEAD = 2 << 20
@@ -146,15 +147,14 @@ class Store:
 
     # ---- the tools
 
-    def run(self, command: Any, *words: str) -> Result:
-        argv = ["--data", str(self.data)]
+    def run(self, command: click.Command, *words: str, here: bool = False) -> Done:
+        """here: in this process, parts of which a test has replaced."""
+        argv = [*words, "--data", str(self.data)]
         if self.ssd:
             argv += ["--ssd", str(self.ssd)]
         argv += ["--work", str(self.folder)]
-        result = CliRunner().invoke(command, [*words, *argv])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
+        assert command.name is not None
+        return (run_here if here else run_apart)(command.name, argv)
 
     def check(self) -> list[dict[str, Any]]:
         """The errors check finds; its exit code says whether there are any."""

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from iosd_host.cli import store as commands
 from iosd_host.store_tools.format.records import MetaKind
 from iosd_host.store_tools.format.sums import SumsRun
 from iosd_host.store_tools.format.superblock import Superblock
@@ -20,6 +18,7 @@ from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.conftest import MakeHarness
 from tests.harness import Harness
+from tests.offline.tool_process import run_apart
 from tests.waiting import until
 
 BLOCK = 4096
@@ -59,9 +58,9 @@ class Roots:
 
     def tool(self, verb: str, *options: str) -> list[dict[str, Any]]:
         argv = ["--data", str(self.main), "--ssd", str(self.ssd), "--json", *options]
-        result = CliRunner().invoke(getattr(commands, verb), argv)
+        result = run_apart(verb, argv)
         rows = [json.loads(line) for line in result.output.splitlines()]
-        assert rows, result.exception
+        assert rows
         bad = any(each.get("error") and not each.get("done") for each in rows)
         assert result.exit_code == (65 if bad else 0), rows
         return rows

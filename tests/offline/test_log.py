@@ -141,7 +141,7 @@ def test_a_full_disk_is_no_damage(
     untouched = store.digest()
     with monkeypatch.context() as patched:
         patched.setattr(tables, "StoreDatabase", full)
-        result = store.run(commands.repair, "--yes")
+        result = store.run(commands.repair, "--yes", here=True)
     assert result.exit_code == 1
     assert "No space left on device" in result.stderr and "backup" not in result.stderr
     assert store.digest() == untouched
