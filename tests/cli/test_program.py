@@ -94,6 +94,7 @@ def test_wrong_usage_is_told_as_any_error(words: str, message: str, at: str) -> 
         ("find /1 -name x", "  options of several letters begin with two dashes: --name"),
         ("cp file", "  it takes SOURCE... DESTINATION"),
         ("run job.py --column 3", "  words for the code that begin with a dash come after --"),
+        ("job retry 1/1 --column 3", "  words for the code that begin with a dash come after --"),
         ("ls --target nonsense", "osd: 'nonsense' is not iscsi://HOST[:PORT]/NAME/LUN"),
         ("hook add 1/1 count --after 3", "osd: --after: the page must be from 0x10000"),
         ("ps --tail x", "osd: invalid value for '--tail': 'x' is not a whole number."),

@@ -118,7 +118,7 @@ def _more(error: click.ClickException, ctx: click.Context) -> Iterator[str]:
             name = "-" + word.partition("=")[0]
             if len(word) > 2 and name in known:  # -name, as find(1) has it
                 yield f"  options of several letters begin with two dashes: {name}"
-        if ctx.command.name in ("exec", "run", "submit", "call"):
+        if any(each.type is click.UNPROCESSED for each in params):
             yield "  words for the code that begin with a dash come after --"
     if isinstance(error, click.MissingParameter):
         places = [each for each in params if isinstance(each, click.Argument)]

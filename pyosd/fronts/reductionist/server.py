@@ -442,7 +442,8 @@ async def serve(options: ServerOptions, ready: Callable[[str], None], stop: asyn
         try:
             listener = await asyncio.get_running_loop().create_server(
                 lambda: server.crowd.wrap(answering(), options.context),
-                *(options.host, options.port),
+                options.host,
+                options.port,
             )
             host, port = listener.sockets[0].getsockname()[:2]
             scheme = "https" if options.context else "http"
