@@ -28,6 +28,7 @@ from pyosd.wire.names import (
     decode_found,
     decode_names,
 )
+from pyosd.wire.reply import Reply
 
 _LIST_ROOM = 256 << 10
 _NO_LIST = 8  # bytes of the list of retrieved attributes: the entries have them
@@ -69,8 +70,13 @@ def act(
             yield Sleep(BUSY_S * lost)
         else:
             break
+    return entry_of(reply), reply.attributes
+
+
+def entry_of(reply: Reply) -> NameEntry:
+    """The entry in an answer.  Raises: ProtocolError: there is none."""
     try:
-        return decode_entry(reply.data), reply.attributes
+        return decode_entry(reply.data)
     except ValueError as error:
         raise ProtocolError(str(error)) from None
 

@@ -30,7 +30,7 @@ from pyosd.commands.dialogue import (
     finish,
     start,
 )
-from pyosd.commands.names import BUSY_MOST, BUSY_S, act, put_failed, put_params
+from pyosd.commands.names import BUSY_MOST, BUSY_S, act, entry_of, put_failed, put_params
 from pyosd.commands.objects import create, remove
 from pyosd.fs.local.large import CHECKSUM, ByteCounter, difference
 from pyosd.fs.local.local_file import Incoming, LocalFile
@@ -39,7 +39,7 @@ from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.new_file import MAY_HAVE_ACTED, needs_steps
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.cdb import NO_ATTRIBUTES
-from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb, decode_entry
+from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb
 from pyosd.wire.reply import Reply
 
 __all__ = [
@@ -210,7 +210,7 @@ class _Putting:
             return FileMoved(each.item, error=wrong)
         elif each.made is None or each.named:
             self._tell(len(each.data))
-            stored = each.made or decode_entry(reply.data).object
+            stored = each.made or entry_of(reply).object
             return FileMoved(each.item, len(each.data), stored)
         else:
             each.named = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator
 from datetime import UTC
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from pyosd import errors
 from pyosd.cli.output.tables import format_time
 from pyosd.commands import attributes, collections, names
+from pyosd.fs import transfer
 from pyosd.jobs.dialogues import following
 from pyosd.types import AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import Page, Retrieved
@@ -76,6 +78,17 @@ def test_a_list_of_names_that_goes_round(monkeypatch: pytest.MonkeyPatch) -> Non
     for after in (b"b", b"c"):
         with pytest.raises(errors.ProtocolError, match="does not go on"):
             answered(names.list_names(PARTITION, after=after))
+
+
+def test_a_file_that_is_stored_as_no_object(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    monkeypatch.setattr(transfer, "start", reply(None))
+    monkeypatch.setattr(transfer, "finish", reply(SimpleNamespace(error=None, data=b"short")))
+    monkeypatch.setattr(transfer, "blocking_call", lambda function: reply(function())())
+    with pytest.raises(errors.ProtocolError):
+        answered(transfer.put_files(PARTITION, [transfer.Outgoing(tmp_path / "f", b"f")]))
 
 
 def test_times_that_no_file_can_have() -> None:
