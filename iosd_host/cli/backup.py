@@ -23,6 +23,7 @@ from iosd_host.store_tools.backup.make import BackupSettings, back_up
 from iosd_host.store_tools.backup.repository import (
     About,
     Damaged,
+    Digests,
     Repository,
     mark_damaged,
     problems_of,
@@ -192,9 +193,10 @@ def verify(settings: Settings, /, *, folder: Path, name: str | None, everything:
     bad, as_json = 0, settings.output == "json"
     repository = Repository(folder)
     names = repository.names() if everything else [name]
+    known: Digests = {}
     for path in map(repository.folder, names):
         with shown_progress(not as_json) as progress:
-            problems = list(problems_of(path, progress))
+            problems = list(problems_of(path, progress, known))
         mark_damaged(path, [file for file, _ in problems])
         bad += len(problems)
         if as_json:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from iosd_host.cli import backup as backup_commands
-from iosd_host.store_tools.backup import copying
+from iosd_host.store_tools.backup import copying, repository
 from iosd_host.store_tools.backup import restore as restoring
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
 from iosd_host.store_tools.format.records import Place
@@ -58,6 +58,26 @@ def test_a_new_backup_links_to_no_damaged_file(
     last = make(store, backups)
     assert last["copied_files"] < last["files"] / 2
     restored(store, backups, folder / "other")
+
+
+def test_a_shared_file_is_read_once(
+    store: Store, backups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "SLACK_NS", 0)
+    made = [backups / make(store, backups)["name"] for _ in range(3)]
+    read: list[int] = []
+
+    def digest_of(descriptor: int) -> tuple[str, int]:
+        read.append(os.fstat(descriptor).st_ino)
+        return copying.digest_of(descriptor)
+
+    monkeypatch.setattr(repository, "digest_of", digest_of)
+    spoil(data_file(made[0]))
+    result = run(backup_commands.backup, "verify", backups, "--all")
+    assert result.exit_code == 65
+    assert [result.output.count(f"{each.name}: damaged files: 1\n") for each in made] == [1, 1, 1]
+    assert len(read) == len(set(read))
+    assert data_file(made[0]).stat().st_ino in read
 
 
 def test_a_file_of_another_length_is_not_linked(

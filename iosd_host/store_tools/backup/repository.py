@@ -38,7 +38,16 @@ from iosd_host.store_tools.opening.folders import (
     sync_file_system,
 )
 
-__all__ = ["About", "Backup", "Damaged", "ManifestRow", "Repository", "mark_damaged", "problems_of"]
+__all__ = [
+    "About",
+    "Backup",
+    "Damaged",
+    "Digests",
+    "ManifestRow",
+    "Repository",
+    "mark_damaged",
+    "problems_of",
+]
 
 MARK, LOCK, ABOUT, MANIFEST = "iosd-backups", "lock", "backup.json", "manifest"
 DAMAGED = "damaged"
@@ -327,8 +336,26 @@ def mark_damaged(folder: Path, names: Iterable[str]) -> None:
             (folder / DAMAGED).unlink(missing_ok=True)
 
 
-def problems_of(folder: Path, tell: Any = None) -> Iterator[tuple[str, str]]:
-    """Faults of the files of a backup: name and reason."""
+Digests = dict[tuple[int, int], tuple[str, int]]
+"""SHA-256 and size of files that several backups share, by device and inode."""
+
+
+def digest_once(descriptor: int, known: Digests) -> tuple[str, int]:
+    """SHA-256 and size of a file.  One with several links is read once.  Raises: OSError."""
+    info = os.fstat(descriptor)
+    if info.st_nlink == 1:
+        return digest_of(descriptor)
+    key = info.st_dev, info.st_ino
+    if key not in known:
+        known[key] = digest_of(descriptor)
+    return known[key]
+
+
+def problems_of(folder: Path, tell: Any, known: Digests) -> Iterator[tuple[str, str]]:
+    """Faults of the files of a backup: name and reason.
+
+    Args: known: of files that were read for other backups; those of this one are added.
+    """
     try:
         backup = read_backup(folder)
         rows = backup.rows()
@@ -336,7 +363,7 @@ def problems_of(folder: Path, tell: Any = None) -> Iterator[tuple[str, str]]:
         yield error.path.name, error.reason
         return
     for done, row in enumerate(rows):
-        if tell is not None and done % 64 == 0:
+        if done % 64 == 0:
             tell("verify", done, len(rows))
         try:
             descriptor = os.open(backup.path / row.name, READ)
@@ -344,7 +371,7 @@ def problems_of(folder: Path, tell: Any = None) -> Iterator[tuple[str, str]]:
             yield row.name, os.strerror(error.errno or 0)
             continue
         try:
-            digest, size = digest_of(descriptor)
+            digest, size = digest_once(descriptor, known)
         except OSError as error:
             yield row.name, os.strerror(error.errno or 0)
             continue
