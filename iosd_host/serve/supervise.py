@@ -190,11 +190,9 @@ class Supervisor:
         return service
 
     async def _make_target(self, adm: TgtAdm) -> None:
-        while not await adm.alive():
-            await asyncio.sleep(0.01)
+        portals = await adm.first_portals()
         host = self.config.portal[0]
         # If its portal is not available, tgtd uses all addresses and port 3260 instead.
-        portals = await adm.portals()
         if len(portals) != 1 or portals[0][0] != host or self.port not in (0, portals[0][1]):
             raise ProcessFailed(portal_fault(host, format_portal(host, self.port)))
         self.port = portals[0][1]

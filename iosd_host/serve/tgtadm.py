@@ -27,7 +27,7 @@ LUN = 1
 IPC_SOCKET = "/var/run/tgtd/socket"
 TARGET_ID = 1
 ANSWER_S = 300.0  # of one request, such as to open a store with recovery; as START_S of process.py
-AGAIN_S = 0.01  # tgtd's queue of connections is full
+AGAIN_S = 0.01  # tgtd starts, or its queue of connections is full
 LARGEST_SEGMENT = (
     16776192  # the largest multiple of 512 that fits the 24-bit length of a data segment
 )
@@ -187,6 +187,14 @@ class TgtAdm:
             r"^Portal: (.*):(\d+),\d+$", await self.ask("show", "portal"), re.MULTILINE
         )
         return [(host.strip("[]"), int(port)) for host, port in found]
+
+    async def first_portals(self) -> list[tuple[str, int]]:
+        """The same of a tgtd that starts: asks until it answers."""
+        while True:
+            try:
+                return await self.portals()
+            except TgtError:
+                await asyncio.sleep(AGAIN_S)
 
     async def open_portal(self, portal: str) -> None:
         """Listen on one more.  Raises: TgtError: the address is taken, or not this host's."""
