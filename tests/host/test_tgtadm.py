@@ -92,3 +92,25 @@ def test_a_full_queue_does_not_stop_the_event_loop(tmp_path: Path) -> None:
             return await request
 
     assert asyncio.run(ask()) == "ok"
+
+
+def test_a_start_asks_until_tgtd_answers(tmp_path: Path) -> None:
+    """An error of one of these requests ended the watcher of tgtd, which was not started again."""
+    text, failures = b"Portal: 127.0.0.1:3260,1\n", 2
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal failures
+        await reader.readexactly(REQUEST.size)
+        if failures:
+            failures -= 1
+        else:
+            writer.write(ANSWER.pack(0, ANSWER.size + len(text)) + text)
+        writer.close()
+
+    async def start() -> list[tuple[str, int]]:
+        async with await asyncio.start_unix_server(answer, f"{tmp_path / 's'}.1"):
+            tgtd = TgtAdm(str(tmp_path / "s"), answer_s=DEADLINE_S)
+            return await asyncio.wait_for(tgtd.first_portals(), DEADLINE_S)
+
+    assert asyncio.run(start()) == [("127.0.0.1", 3260)]
+    assert failures == 0
