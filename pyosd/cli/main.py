@@ -215,11 +215,12 @@ def open_closed() -> None:
     """Open /dev/null for a standard stream that is closed, so that later files do not get its
     number.
 
-    Reading it fails, for nobody has said that there is nothing.  Else the next file or socket would be it.
+    Reading stdin fails, for nobody has said that there is nothing.  Writing stdout fails, for nobody can
+    read it.  Else the next file or socket would be it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            fd = os.open(os.devnull, os.O_WRONLY)
+            fd = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
             if fd != number:
                 os.dup2(fd, number)
                 os.close(fd)
