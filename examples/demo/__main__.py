@@ -94,9 +94,8 @@ def store(url: str, file: Path) -> ObjectRef:
 
 def tasks(url: str, log: Path, work: Path) -> list[Task]:
     """Store what the scripts work on, and say what they shall do."""
-    subprocess.run(
-        osd("part", "create", str(PARTITION), "--target", url, "-q"), check=True, stdout=sys.stderr
-    )
+    create = osd("part", "create", str(PARTITION), "--target", url)
+    subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
     stored = store(url, log)
     status = store(url, STATUS)
     if not DPKG_LOG.exists():  # a machine made from an image may have none

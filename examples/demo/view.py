@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def create_view(url: str, log: ObjectRef, user: str) -> ObjectRef:
     base = hex(log.partition_id)
     stage = f"lines:contains={request_of(user)}"
     for words in (("fn", "stock", "lines"), ("view", "create", VIEW, "--of", base, stage)):
-        subprocess.run(osd(*words, "--target", url), check=True, stdout=sys.stderr)
+        subprocess.run(osd(*words, "--target", url), check=True, stdout=subprocess.DEVNULL)
     return ObjectRef.parse(f"{VIEW}/{log.object_id:#x}")
 
 
