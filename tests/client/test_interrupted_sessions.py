@@ -116,6 +116,7 @@ def test_a_close_ends_the_wait_for_a_session() -> None:
     """A thread that would connect for hours gives up, and close() returns."""
     fake = FakeTarget(drop)
     target = connect(fake.url, reconnect_timeout=36_000)
+    fake.cut()
     fake.close()
     failure = list[BaseException]()
 

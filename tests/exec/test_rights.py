@@ -232,7 +232,7 @@ def test_list_of_jobs(keyed: Keyed) -> None:
 
 def test_expiry(keyed: Keyed) -> None:
     """A job that computes and calls nothing ends with its capability."""
-    with keyed.connect(lifetime=6.5) as target, keyed.connect() as other:
+    with keyed.connect(lifetime=3.5) as target, keyed.connect() as other:
         job = running(submit(target, keyed, COMPUTES))
         stays = running(submit(other, keyed, SLEEPS))
         ended(job.wait(WAIT_S), JobState.FAILED, 601)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -308,10 +309,11 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
         view = Functions(target).view_create(base, [], writable=True)
         collection = target.create_collection(base)
         part = Functions(target).view_create(collection, [])
+        killed = threading.Event()
 
         def change() -> None:
             with contextlib.suppress(OSDError):
-                for turn in range(100_000):
+                for turn in itertools.takewhile(lambda _: not killed.is_set(), itertools.count()):
                     made = target.create(view.id if turn % 2 else base)
                     target.add_member(collection, ref(base, made.object_id))
                     if turn % 3 == 0:
@@ -321,6 +323,7 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
         thread.start()
         time.sleep(0.3)  # any moment will do
         own_serving.kill("tgtd")
+        killed.set()
         thread.join()
         own_serving.restarted()
     with own_serving.connect() as target:

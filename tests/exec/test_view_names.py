@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -356,10 +357,11 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
     with own_serving.connect() as target:
         base = ref(target.create_partition())
         view = ref(Functions(target).view_create(base.partition_id, [], writable=True).id)
+        killed = threading.Event()
 
         def change() -> None:
             with contextlib.suppress(OSDError):
-                for turn in range(100_000):
+                for turn in itertools.takewhile(lambda _: not killed.is_set(), itertools.count()):
                     one, other = (view, base) if turn % 2 else (base, view)
                     target.make_directory(one, f"{turn}")
                     target.put_name(other, f"{turn}/a", b"x")
@@ -372,6 +374,7 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
         thread.start()
         time.sleep(0.3)  # any moment will do
         own_serving.kill("tgtd")
+        killed.set()
         thread.join()
         own_serving.restarted()
     with own_serving.connect() as target:
