@@ -140,7 +140,8 @@ def wait(job: Followed, timeout: float | None = None) -> Dialogue[JobStatus]:
     """Wait until the job has ended.
 
     Args:
-        timeout: seconds; None: no limit.
+        timeout: seconds; None: no limit. A command under way is not cut short: while a lost session is
+            opened again, a Job can wait reconnect_timeout longer (connect()).
 
     Raises: TimeoutError: it has not ended.
     """
