@@ -6,6 +6,7 @@ A client alone does not have them. It names the package to install when somebody
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ NOUNS = frozenset({"config"})  # our nouns that have no verb of ours
 DEBIAN = {"iosd-host": "iosd-manager"}  # where Debian's package has another name
 
 
+@cache
 def brought() -> dict[str, EntryPoint]:
-    """The installed ones."""
+    """The installed ones when it is first asked."""
     from importlib.metadata import entry_points  # takes 15 ms, which few verbs need
 
     return {point.name: point for point in entry_points(group="iosd.commands")}
