@@ -13,7 +13,8 @@ import ipaddress
 import json
 import logging
 import ssl
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ OF_ONE_MOST = 128  # address
 FIRST_REQUEST_S = 10.0
 BODY_S = 10.0
 IDLE_S = 75.0
-THREADS = 8
+THREADS, LOGIN_THREADS = 64, 4
+"""A request to a method holds one of the first, also while it waits for a target."""
+OF_ONE_AT_WORK, OF_ONE_ASKED = 4, 128
+"""Requests of one user: those that run at once, and all that are not answered yet."""
 RATE, BURST = 100.0, 400.0
 """Credentials and other requests of one user, a second and at once."""
 FAILURE_RATE, FAILURE_BURST = 0.5, 10.0
@@ -88,6 +92,9 @@ class Web:
         self._users = Buckets(RATE, BURST)
         self._failures = Buckets(FAILURE_RATE, FAILURE_BURST)
         self._threads = ThreadPoolExecutor(THREADS, "iosd-secmgr")
+        self._logins = ThreadPoolExecutor(LOGIN_THREADS, "iosd-secmgr-login")
+        self._asked = Counter[str]()  # by user
+        self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(OF_ONE_AT_WORK))
         self._crowd = Crowd(CONNECTIONS_MOST, OF_ONE_MOST, FIRST_REQUEST_S, IDLE_S)
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
@@ -127,6 +134,7 @@ class Web:
                 with contextlib.suppress(AttributeError):
                     transport.abort()
             await asyncio.sleep(0)
+        self._logins.shutdown()
         self._threads.shutdown()
 
     async def _health(self, request: web.Request) -> web.Response:
@@ -144,6 +152,8 @@ class Web:
             answer, status = error_json("bad-request", error.reason), error.status
         except TimeoutError:
             answer, status = error_json("bad-request", "the request took too long"), 408
+        except ConnectionError:
+            answer, status = error_json("bad-request", "the request is not whole"), 400
         except Exception:
             LOG.exception("our fault: %s", request.path)
             answer, status = error_json("internal", "our fault; the log says more"), 500
@@ -152,7 +162,7 @@ class Web:
     async def _answer(self, request: web.Request) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         address = request.remote or ""
-        caller = await loop.run_in_executor(self._threads, self._who, request)
+        caller = await loop.run_in_executor(self._logins, self._who, request)
         if caller is None:
             # Who has a good token is let in: others may have the same address, and no token can be guessed.
             if not self._failures.take(address):
@@ -165,7 +175,27 @@ class Web:
         if not self._users.take(caller.user, max(1, count)):
             raise Refusal("too-many", f"{caller.user} asks for too much: wait a second")
         method = request.match_info["method"]
-        return await loop.run_in_executor(self._threads, self._service.call, caller, method, fields)
+        async with self._turn(caller.user):
+            return await loop.run_in_executor(
+                self._threads, self._service.call, caller, method, fields
+            )
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, user: str) -> AsyncIterator[None]:
+        """Wait until a thread may work for this user: a target that does not answer holds it for long.
+
+        Raises: Refusal: too many of this user's requests wait already.
+        """
+        if self._asked[user] >= OF_ONE_ASKED:
+            raise Refusal(
+                "too-many", f"{OF_ONE_ASKED} requests of {user} are not answered yet: wait"
+            )
+        self._asked[user] += 1
+        try:
+            async with self._turns[user]:
+                yield
+        finally:
+            self._asked[user] -= 1
 
     async def _fields(self, request: web.Request) -> dict[str, Any]:
         # A page of another site cannot make a browser send this type.
@@ -189,7 +219,9 @@ class Web:
             return self._service.by_token(token) if scheme.lower() == "bearer" else None
         transport = request.transport
         found = transport.get_extra_info("peercert") if transport is not None else None
-        if not found:
+        # TLS checks the end of a certificate in the handshake only, and a connection can last longer.
+        ends = ssl.cert_time_to_seconds(found["notAfter"]) if found else 0.0
+        if not found or ends <= self._service.clock():
             return None
         names = [value for part in found["subject"] for key, value in part if key == "commonName"]
         serial = found["serialNumber"].lstrip("0").lower()

@@ -172,6 +172,8 @@ class Service:
 
     def _wanted(self, params: Params, whole: bool = False) -> Wanted:
         target = params.text("target")
+        if not store.TARGET_NAME.fullmatch(target):  # the log keeps it
+            raise wrong(f"'{target[:80]}' is no name of a target")
         obj, object_type = params.object(whole)
         inside = object_type in (ObjectType.USER_OBJECT, ObjectType.COLLECTION)
         if (inside and not obj.partition_id) or (not inside and obj.object_id):
@@ -356,13 +358,13 @@ class Service:
     def _trace(self, user: str, discriminator: str) -> list[AuditRecord]:
         if len(discriminator) != 24 or not set(discriminator) <= set("0123456789abcdef"):
             raise wrong("a discriminator has 24 hexadecimal digits")
+        sql, values = "SELECT seq FROM audit WHERE what = ? AND detail LIKE ?", [GIVEN]
+        values.append(f'%"discriminator": "{discriminator}"%')
+        if user:  # by the index audit_of: other users wait for the database meanwhile
+            sql, values = f"{sql} AND who = ?", [*values, user]
         with self.database.transaction() as tx:
-            rows = tx.run(
-                "SELECT seq FROM audit WHERE what = ? AND detail LIKE ?",
-                *(GIVEN, f'%"discriminator": "{discriminator}"%'),
-            )
-        found = [self.audit.entries(seq - 1, 1)[0] for (seq,) in rows]
-        return [each for each in found if user in ("", each.who)]
+            rows = tx.run(sql, *values)
+        return [self.audit.entries(seq - 1, 1)[0] for (seq,) in rows]
 
 
 def issued(entry: AuditRecord) -> Json:

@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS tags (target TEXT NOT NULL REFERENCES targets(name) O
     highest BIGINT NOT NULL, PRIMARY KEY (target, partition_id, object_id));
 CREATE TABLE IF NOT EXISTS audit (seq BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, who TEXT NOT NULL,
     what TEXT NOT NULL, detail TEXT NOT NULL, hash {bytes} NOT NULL);
+CREATE INDEX IF NOT EXISTS audit_of ON audit (who, what, seq);
 """
 
 

@@ -230,6 +230,10 @@ def test_certificates(served: Served, tmp_path: Path) -> None:
     with pytest.raises(errors.PermissionDenied, match="user 'bob' is disabled"):
         bob().call("whoami")
     admin.call("user.disable", name="bob", enable=True)
+    world.clock.ahead = (pki.USER_DAYS + 1) * 86400  # a connection outlasts its handshake
+    with pytest.raises(errors.PermissionDenied):
+        bob().call("whoami")
+    world.clock.ahead = 0
     admin.call("certificate.rm", id=made["id"])
     with pytest.raises(errors.PermissionDenied):
         bob().call("whoami")
