@@ -472,6 +472,14 @@ def test_sessions_end(tokens: Path) -> None:
         assert sessions.find(cookie, 0.0) is None
 
 
+def test_a_session_ends_with_its_token(tokens: Path) -> None:
+    sessions = Sessions(tokens)
+    found = sessions.login(TOKEN, 0.0)
+    assert found and sessions.find(found[0], 1.0)
+    tokens.write_text(tokens.read_text().replace(TOKEN, f"{TOKEN}-changed"))
+    assert sessions.find(found[0], 2.0) is None
+
+
 def test_there_is_room_for_so_many_sessions(tokens: Path) -> None:
     sessions = Sessions(tokens)
     first = sessions.login(TOKEN, 0.0)

@@ -39,6 +39,12 @@ for count in range({WRONG_MOST + 1}):
         said.append(error.read().decode())
 assert "unknown" in said[0] and "too many" in said[-1], said
 """
+STEAL = f"""
+import os, sys, urllib.request
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
+wanted = urllib.request.Request(sys.argv[1] + "api/session", headers={{"Cookie": sys.argv[2]}})
+print(urllib.request.urlopen(wanted).read().decode())
+"""
 SQUAT = f"""
 import os, socket, sys
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
@@ -56,6 +62,20 @@ async def test_a_user_who_guesses_locks_out_nobody_else(folder: Path) -> None:
         guess = await asyncio.create_subprocess_exec(sys.executable, "-c", GUESS, browser.url)
         assert await asyncio.wait_for(guess.wait(), 60) == 0
         assert await browser.login() == 204
+
+
+@root
+@in_loop
+async def test_a_session_is_worth_nothing_to_another_user(folder: Path) -> None:
+    """A browser sends a cookie to all ports of a host, so also to a server of another user."""
+    async with serving(folder) as (_, _, browser):
+        async with browser.post(browser.url + "login", data={"token": TOKEN}) as answer:
+            cookie = answer.headers["Set-Cookie"].partition(";")[0]
+        assert await browser.csrf()
+        command = [sys.executable, "-c", STEAL, browser.url, cookie]
+        thief = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+        said, _ = await asyncio.wait_for(thief.communicate(), 60)
+        assert json.loads(said) == {"user": None, "csrf": None, "login": True}
 
 
 def test_wrong_tokens_are_counted_for_each(tmp_path: Path) -> None:

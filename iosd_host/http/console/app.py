@@ -367,7 +367,8 @@ class Console:
     # ---- who, and changes ----
 
     def _who(self, request: web.Request) -> Session | None:
-        return self.sessions.find(request.cookies.get(COOKIE), time.monotonic())
+        cookie = request.cookies.get(COOKIE)
+        return self.sessions.find(cookie, time.monotonic(), origin_of(request)) if cookie else None
 
     async def _session(self, request: web.Request) -> web.Response:
         session = self._who(request)

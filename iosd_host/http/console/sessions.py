@@ -85,10 +85,14 @@ class Session:
 
     Attributes:
         csrf: what a change must repeat.
+        who: the user of this host, or the address, that has logged in.
+        token: digest of the token.
         seen, born: monotonic seconds.
     """
 
     user: str
+    who: str
+    token: bytes
     csrf: str
     born: float
     seen: float
@@ -97,7 +101,7 @@ class Session:
 class Sessions:
     """Those there are.
 
-    Args: path: the file of tokens, read again at each login; None: nobody can.
+    Args: path: the file of tokens, read at each use; None: nobody can log in.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -145,7 +149,7 @@ class Sessions:
             self._note(who, now)
             return None
         cookie = secrets.token_urlsafe(32)
-        session = Session(user, secrets.token_urlsafe(32), now, now)
+        session = Session(user, who, given, secrets.token_urlsafe(32), now, now)
         self._make_room(now)
         self.sessions[digest(cookie)] = session
         return cookie, session
@@ -157,17 +161,30 @@ class Sessions:
         if len(self.sessions) >= SESSIONS_MOST:
             del self.sessions[min(self.sessions, key=lambda key: self.sessions[key].seen)]
 
-    def find(self, cookie: str | None, now: float) -> Session | None:
-        """The session of a cookie, and it is used; None: there is none (any more)."""
+    def find(self, cookie: str | None, now: float, who: str = "") -> Session | None:
+        """The session of a cookie, and it is used; None: there is none (any more).
+
+        Args: who: as for login().  A browser sends its cookies to all ports of a host, so a server of
+            another user can get them: they are worth nothing to that user.
+        """
         key = digest(cookie or "")
         session = self.sessions.get(key)
-        if session is None:
+        if session is None or session.who != who:
             return None
-        if is_over(session, now):
+        if is_over(session, now) or not self._is_known(session):
             del self.sessions[key]
             return None
         session.seen = now
         return session
+
+    def _is_known(self, session: Session) -> bool:
+        """Whether the file still has the token that made the session."""
+        try:
+            return (
+                self.path is not None and read_tokens(self.path).get(session.user) == session.token
+            )
+        except TokenError:
+            return False
 
     def end(self, cookie: str | None) -> None:
         """Log out.  A cookie that belongs to no session is ignored."""
