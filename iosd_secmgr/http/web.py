@@ -26,7 +26,7 @@ from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.methods.service import Service
 from iosd_secmgr.methods.table import Requester
 from pyosd.secmgr.errors import SecmgrError
-from pyosd.serving.body import body_of
+from pyosd.serving.body import OF_STRANGERS, body_of
 from pyosd.serving.crowd import Crowd
 
 LOG = logging.getLogger("iosd.secmgr")
@@ -104,7 +104,7 @@ class Web:
         host, port = parse_address(address)
         app = web.Application(client_max_size=BODY_MOST)
         app.add_routes([web.post("/v1/{method}", self._method), web.get("/health", self._health)])
-        self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE_S)
+        self._runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE_S, **OF_STRANGERS)
         await self._runner.setup()
         serve = self._runner.server
         assert serve is not None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
 from collections.abc import AsyncIterator
@@ -373,6 +374,16 @@ async def test_login(folder: Path) -> None:
         async with browser.post(browser.url + "login", data={"token": TOKEN}) as answer:
             assert answer.status == 403
             assert "wait ten seconds" in await answer.text()
+
+
+@in_loop
+async def test_no_body_is_decompressed(folder: Path) -> None:
+    """A few bytes would become many."""
+    async with serving(folder) as (_, _, browser):
+        body = gzip.compress(f"token={TOKEN}".encode())
+        headers = {"Content-Encoding": "gzip"}
+        async with browser.post(browser.url + "login", data=body, headers=headers) as answer:
+            assert (answer.status, "compressed" in await answer.text()) == (400, True)
 
 
 @in_loop

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
 import socket
@@ -284,17 +285,26 @@ def post(
     ).encode() + body
 
 
-def test_what_is_no_request(served: Served) -> None:
+def test_what_is_no_request(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     token = served.world.token_file.read_text().strip()
     assert raw(served, post(token, b"{}")).startswith(b"HTTP/1.1 200 ")
     for body in (b"", b"[]", b"{", b"\xff", b"[" * 60_000, b'{"x": 1}', b'{"\\ud800": 1}'):
         assert raw(served, post(token, body)).startswith(b"HTTP/1.1 400 "), body[:10]
     packed = "application/json\r\nContent-Encoding: gzip"
-    assert raw(served, post(token, b"{}", packed)).startswith(b"HTTP/1.1 400 ")
+    for body in (b"{}", gzip.compress(b"{}")):
+        assert raw(served, post(token, body, packed)).startswith(b"HTTP/1.1 400 ")
+    pieces = "application/json\r\nTransfer-Encoding: chunked"
+    for body in (b"zz\r\n{}\r\n", b"2\r\n{}xx"):
+        request = post(token, body, pieces).replace(
+            f"Content-Length: {len(body)}\r\n".encode(), b""
+        )
+        assert b" 400 " in raw(served, request)[:16], body
     assert raw(served, post(token, b"{}", "text/plain")).startswith(b"HTTP/1.1 400 ")
     assert raw(served, post(token, b"x" * (web.BODY_MOST + 1))).startswith(b"HTTP/1.1 413 ")
     assert raw(served, post("", b"{}")).startswith(b"HTTP/1.1 401 ")
     assert raw(served, b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+    assert b" 400 " in raw(served, b"\x16\x03\x01\r\n\r\n")[:16]
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == []
 
 
 def test_half_a_character_is_no_text(alice: Client) -> None:

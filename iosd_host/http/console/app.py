@@ -36,7 +36,7 @@ from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
 from iosd_host.manager.requests import SCHEMA as ADMIN_SCHEMA
 from iosd_host.manager.requests import RequestRefused
 from iosd_host.manager.state_store import ANSWER_MOST, LEVELS
-from pyosd.serving.body import body_of
+from pyosd.serving.body import OF_STRANGERS, body_of
 from pyosd.serving.crowd import Crowd, Guest
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Console:
                 web.post("/api/change", self._change),
             ]
         )
-        self.runner = Runner(app, self.crowd, access_log=None, **RUNNER_OPTIONS)
+        self.runner = Runner(app, self.crowd, access_log=None, **OF_STRANGERS, **RUNNER_OPTIONS)
         await self.runner.setup()
         try:
             await web.TCPSite(self.runner, host, port, **SITE_OPTIONS).start()

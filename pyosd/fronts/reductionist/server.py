@@ -47,7 +47,7 @@ from pyosd.fs.paths import JOBS, PathInfo, split
 from pyosd.functions.manifest import Access
 from pyosd.iscsi.login import Chap
 from pyosd.security.credentials import CredentialSource
-from pyosd.serving.body import body_of
+from pyosd.serving.body import OF_STRANGERS, body_of
 from pyosd.serving.crowd import Crowd
 
 __all__ = ["ServerOptions", "serve"]
@@ -434,7 +434,9 @@ async def serve(options: ServerOptions, ready: Callable[[str], None], stop: asyn
     ) as target:
         server = ReductionServer(target, options)
         await server.store_function()
-        runner = web.AppRunner(server.application(), access_log=None, keepalive_timeout=IDLE_S)
+        runner = web.AppRunner(
+            server.application(), access_log=None, keepalive_timeout=IDLE_S, **OF_STRANGERS
+        )
         await runner.setup()
         answering = runner.server
         assert answering is not None
