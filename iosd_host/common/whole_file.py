@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Files that are replaced as a whole or not at all, also by a process that is killed or a power loss."""
+"""Files that are replaced as a whole or not at all, also by a process that is killed or a power loss;
+small files in folders that belong to another user.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from pathlib import Path
 
-__all__ = ["sync_folder", "write_whole"]
+__all__ = ["open_file", "read_small", "sync_folder", "write_whole"]
+
+NO_FILE = (
+    errno.EINVAL,
+    errno.ELOOP,
+    errno.ENXIO,
+)  # of open_file(): the last are a link and a socket
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
@@ -43,3 +53,29 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_file(path: Path) -> int:
+    """A descriptor of a file to read, in a folder whose owner may put a link, a FIFO or a device there.
+
+    Raises: OSError: also if it is no file; nothing waits, and no link is followed.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no file", str(path))
+
+
+def read_small(path: Path, most: int) -> bytes:
+    """The first bytes of a file, at most so many; b"": it is no file, as for open_file().
+
+    Raises: OSError: it cannot be read, or is absent.
+    """
+    try:
+        with os.fdopen(open_file(path), "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        if error.errno in NO_FILE:
+            return b""
+        raise

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
+from iosd_host.common.whole_file import open_file
 from iosd_host.store_tools.check.names import read_entry
 from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.indexes import IndexEntry, IndexStage, parse_index_stage
@@ -118,7 +119,8 @@ def dump_sums(store: Store, place: Place) -> Iterator[DumpedRow]:
     for name in (head, dataclasses.replace(head, tail=True)):
         path = store.root_of(name.tail, record.head_in).data / name.sums_path
         try:
-            data = path.read_bytes()
+            with os.fdopen(open_file(path), "rb") as file:
+                data = file.read()
         except OSError:
             continue
         row: DumpedRow = {"what": "checksums", "where": str(place), "file": str(path)}

@@ -28,7 +28,7 @@ SLACK_NS = 1_000_000_000
 TICK_NS = 20_000_000
 LEFT_OUT = frozenset({"lock", "ballast", "superblock.new", "restore.unfinished", "machine"})
 MAIN, DATABASE = "main", "db"
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 GONE = (errno.ENOENT, errno.ENOTDIR)
 

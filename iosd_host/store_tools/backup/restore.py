@@ -18,7 +18,7 @@ from pathlib import Path
 
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
 from iosd_host.common.users import group_of
-from iosd_host.common.whole_file import write_whole
+from iosd_host.common.whole_file import read_small, write_whole
 from iosd_host.store_tools.backup.copying import READ, WRITE, copy_with_digest
 from iosd_host.store_tools.backup.make import REAL
 from iosd_host.store_tools.backup.repository import Backup, Damaged, ManifestRow
@@ -44,7 +44,7 @@ from iosd_host.store_tools.opening.store import StoreProgress
 __all__ = ["restore"]
 
 SYSTEM_ID_BYTES = 20
-TOKEN = "restore.unfinished"
+TOKEN, TOKEN_BYTES = "restore.unfinished", 16
 BEGINNING = frozenset({TOKEN, TOKEN + ".new", "superblock.new"})
 OPENINGS = 4096
 """Allowance for openings of the lost store since the backup. Numbers of openings, and values made
@@ -106,7 +106,7 @@ def real_superblock(backup: Backup, label: str) -> Superblock:
     """Of a root, as it was.  Raises: Refused."""
     path = backup.path / label / REAL
     try:
-        return Superblock.decode(path.read_bytes())
+        return Superblock.decode(read_small(path, Superblock.READ))
     except OSError as error:
         raise Damaged(path, os.strerror(error.errno or 0)) from None
     except FormatError as error:
@@ -137,7 +137,7 @@ def owner_of(backup: Backup, data: Path) -> tuple[int, int]:
 def is_unfinished(folder: Path) -> bool:
     """A restore into it did not end."""
     try:
-        return is_marked((folder / "superblock").read_bytes())
+        return is_marked(read_small(folder / "superblock", Superblock.READ))
     except FileNotFoundError:
         return False
 
@@ -147,8 +147,8 @@ def token_of(data: Path) -> bytes:
     first. The mark shows that the restore of its data directory is not finished."""
     with contextlib.suppress(FileNotFoundError):
         if is_unfinished(data):
-            return (data / TOKEN).read_bytes()
-    return os.urandom(16)
+            return read_small(data / TOKEN, TOKEN_BYTES)
+    return os.urandom(TOKEN_BYTES)
 
 
 @contextlib.contextmanager
@@ -195,7 +195,7 @@ def names_in(folder: Path, token: bytes) -> set[str]:
     """
     names = {each.name for each in folder.iterdir()} - {"lost+found", "lock"}
     unfinished = is_unfinished(folder) or (
-        TOKEN in names and (folder / TOKEN).read_bytes() == token
+        TOKEN in names and read_small(folder / TOKEN, TOKEN_BYTES) == token
     )
     if names - BEGINNING and not unfinished:
         text = "is not empty: give an empty folder, or one that does not exist"

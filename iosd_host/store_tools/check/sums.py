@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from iosd_host.common.whole_file import open_file
 from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.format.file_names import FileName
 from iosd_host.store_tools.format.records import (
@@ -107,7 +108,7 @@ def compare(
     place: Place, data: Path, sums: Path, shift: int, epoch: int | None, pace: Pace
 ) -> Iterator[Problem]:
     """One file with its sums; shift: of its first byte in the object.  Raises: OSError."""
-    with sums.open("rb") as known, data.open("rb", buffering=0) as file:
+    with os.fdopen(open_file(sums), "rb") as known, os.fdopen(open_file(data), "rb", 0) as file:
         begin = known.read(SumsHeader.BYTES)
         if not begin:
             return

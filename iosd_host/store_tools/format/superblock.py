@@ -50,6 +50,7 @@ class Superblock:
     features: int = 0
 
     BYTES = 512
+    READ = BYTES + 1  # from its file: a longer one is damaged
     MAGIC = b"IOSDSTOR"
     DESIGNATOR = b"\x01\x01\x00\x10IOSD    "
     _LAYOUT = struct.Struct(">8sIIQ16s20s4xQQQQQI400x")

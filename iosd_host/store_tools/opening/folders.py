@@ -26,7 +26,7 @@ from iosd_host.common.exit_codes import (
     EXIT_NOT_PERMITTED,
     EXIT_WRONG_STATE,
 )
-from iosd_host.common.whole_file import write_whole
+from iosd_host.common.whole_file import read_small, write_whole
 from iosd_host.store_tools.format.marked import is_marked
 from iosd_host.store_tools.format.records import ALL, FormatError, Unknown
 from iosd_host.store_tools.format.superblock import RootRole, Superblock
@@ -119,7 +119,8 @@ def as_owner(folder: Path) -> Iterator[None]:
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield
         return
-    group = os.getegid()
+    group, groups = os.getegid(), os.getgroups()
+    os.setgroups([])
     os.setegid(owner.st_gid)
     os.seteuid(owner.st_uid)
     try:
@@ -127,6 +128,7 @@ def as_owner(folder: Path) -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(group)
+        os.setgroups(groups)
 
 
 def refusal(error: OSError, folder: Path) -> Refused:
@@ -175,7 +177,7 @@ def read_root(path: Path, role: RootRole) -> Root:
     """Read a superblock.  Raises: Refused: not ours to touch."""
     root = Root(path, role)
     try:
-        data = (path / "superblock").read_bytes()
+        data = read_small(path / "superblock", Superblock.READ)
         if is_marked(data):
             text = "is a backup, or a restore that did not end: 'osd target restore' restores it"
             raise Refused(EXIT_CONFIG, f"'{path}' {text}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
+from iosd_host.common.whole_file import read_small
 from iosd_host.store_tools.check.problems import Problem
 from iosd_host.store_tools.format.records import (
     ALL,
@@ -41,7 +42,7 @@ def superblock(context: RepairContext, problem: Problem) -> str | None:
     root: Root = problem.subject
     roots = context.store.roots
     path = root.path / "superblock"
-    raw = path.read_bytes() if path.exists() else b""
+    raw = read_small(path, Superblock.READ) if path.exists() else b""
     other = roots.heads if root is roots.main else roots.main
     if other is not None and other.superblock is not None:
         block = replace(other.superblock, role=root.role)

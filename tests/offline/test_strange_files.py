@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Root's tools on a store whose owner has put other things than files into it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iosd_host.common.whole_file import open_file, read_small
+from iosd_host.store_tools.backup.make import BackupSettings, back_up
+from iosd_host.store_tools.backup.repository import Repository
+from iosd_host.store_tools.format.superblock import RootRole
+from iosd_host.store_tools.opening.folders import Refused, as_owner, read_root
+from tests.offline.stores import Store
+
+NOBODY = 65534
+Make = Callable[[Path], object]
+
+
+def bind(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+def endless(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 42)
+
+
+STRANGE: dict[str, Make] = {
+    "a FIFO": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a link": lambda path: path.symlink_to("/etc/shadow"),
+    "a loop": lambda path: path.symlink_to(path.name),
+    "a folder": os.mkdir,
+    "a socket": bind,
+}
+
+
+@pytest.mark.parametrize("make", [*STRANGE.values(), endless], ids=[*STRANGE, "endless"])
+def test_no_strange_superblock_is_read(folder: Path, make: Make) -> None:
+    make(folder / "superblock")
+    root = read_root(folder, RootRole.MAIN)
+    assert root.superblock is None and "bytes instead of" in root.damage
+
+
+@pytest.mark.parametrize("make", STRANGE.values(), ids=STRANGE)
+def test_only_files_are_opened(folder: Path, make: Make) -> None:
+    path = folder / "x"
+    make(path)
+    assert read_small(path, 10) == b""
+    with pytest.raises(OSError):
+        open_file(path)
+    with pytest.raises(FileNotFoundError):
+        read_small(folder / "absent", 10)
+
+
+def test_a_backup_by_root_reads_no_device(store: Store, folder: Path) -> None:
+    for root in store.roots:
+        (root / "superblock").unlink()
+        (root / "superblock").symlink_to("/dev/zero")
+    with pytest.raises(Refused, match="superblock"):
+        back_up(
+            store.data, store.ssd, Repository(folder / "backups"), BackupSettings(), lambda *_: None
+        )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+def test_root_has_no_group_of_its_own_as_the_owner(folder: Path) -> None:
+    secret = folder / "secret"
+    secret.write_text("of root's group")
+    secret.chmod(0o040)
+    inside = os.open(folder, os.O_RDONLY)  # those above it are root's alone
+    os.chown(folder, NOBODY, NOBODY)
+    before = os.getgroups()
+    os.setgroups([0])
+    try:
+        with as_owner(folder), pytest.raises(PermissionError):
+            os.open("secret", os.O_RDONLY, dir_fd=inside)
+        assert os.getgroups() == [0]
+    finally:
+        os.setgroups(before)
+        os.close(inside)
