@@ -126,15 +126,18 @@ class Client:
             status, body = self._exchange(f"/v1/{name}", json.dumps(fields).encode())
         try:
             answer = json.loads(body)
-            error = answer.get("error")
-        except (ValueError, AttributeError):
-            why = f"{self.url} does not answer as a security manager does"
-            raise SecmgrUnreachable(why) from None
+            error = answer.get("error") or {}
+            code, text = str(error.get("code", "")), str(error.get("message", f"HTTP {status}"))
+        except (ValueError, AttributeError, RecursionError):
+            raise self.impostor() from None
         if status != 200:
-            error = error or {}
-            raise refusal(str(error.get("code", "")), str(error.get("message", f"HTTP {status}")))
+            raise refusal(code, text)
         assert isinstance(answer, dict)
         return answer
+
+    def impostor(self) -> SecmgrUnreachable:
+        """The exception for an answer that no security manager gives."""
+        return SecmgrUnreachable(f"{self.url} does not answer as a security manager does")
 
     def close(self) -> None:
         """Disconnect."""
@@ -241,7 +244,10 @@ class SecurityManagerSource:
                 if old is None:
                     raise
                 return old
-            credential = from_json(answer)
+            try:
+                credential = from_json(answer)
+            except ValueError:
+                raise self.client.impostor() from None
             with self._lock:
                 # Another one was refused meanwhile: this may be as old as that.
                 if refusals == self._refusals:
@@ -281,7 +287,10 @@ class SecurityManagerSource:
     def partitions(self) -> list[PartitionId]:
         """The partitions of the target in which this user may list jobs.  Raises: as credential()."""
         answer = self.client.call("partitions", target=self.target)
-        return [PartitionId(int(each, 0)) for each in answer["partitions"]]
+        try:
+            return [PartitionId(int(each, 0)) for each in answer["partitions"]]
+        except (KeyError, TypeError, ValueError):
+            raise self.client.impostor() from None
 
     def refused(self, credential: Credential) -> None:
         """Do not hand it out again, and have the security manager look at its keys."""

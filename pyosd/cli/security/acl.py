@@ -13,6 +13,7 @@ from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION, NUMBER
 from pyosd.cli.frame.verb import Listing, Settings
 from pyosd.cli.output.tables import Column, JsonRow, format_time, print_lines
+from pyosd.cli.output.terminal import harmless
 from pyosd.cli.security.acl_people import certificate, group, token, user
 from pyosd.cli.security.secmgr_verb import (
     METHOD,
@@ -168,7 +169,7 @@ def add(
         method=method.upper(),
         note=note,
     )
-    print_lines(str(each["id"]) for each in found["rules"])
+    print_lines(harmless(str(each["id"])) for each in found["rules"])
 
 
 @acl.command(cls=Listing)
@@ -235,12 +236,11 @@ def check(
         target=target_of(settings, target_name),
     )
     if not found["permitted"]:
-        click.echo(f"not permitted: {found['why']}")
+        click.echo(harmless(f"not permitted: {found['why']}"))
         ctx.exit(Exit.NOT_PERMITTED)
     rules = ", ".join(map(str, found["rules"]))
-    click.echo(
-        f"permitted by rule {rules}, {found['method']}, until {format_time(found['expires_ms'])}"
-    )
+    until = format_time(found["expires_ms"])
+    click.echo(harmless(f"permitted by rule {rules}, {found['method']}, until {until}"))
 
 
 @acl.command(cls=Asking)
@@ -256,4 +256,5 @@ def revoke(settings: Settings, object_: str, type_: str | None, target_name: str
     freeze'.
     """
     target = target_of(settings, target_name)
-    click.echo(ask(settings, "acl.revoke", target=target, object=object_, type=type_)["tag"])
+    found = ask(settings, "acl.revoke", target=target, object=object_, type=type_)
+    click.echo(harmless(str(found["tag"])))

@@ -18,6 +18,7 @@ from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.output.tables import Column, format_time
+from pyosd.cli.output.terminal import harmless
 from pyosd.cli.security.secmgr_verb import Asking, AskingListing, ask, text
 
 __all__ = ["certificate", "group", "token", "user"]
@@ -194,7 +195,7 @@ def add_token(settings: Settings, name: str, save: Path, label: str, for_: float
     with new_private(save, b""):  # before there is a token that could not be kept
         found = ask(settings, "token.add", user=name, label=label, until_ms=until_ms)
         save.write_text(found["token"] + "\n")
-    click.echo(found["id"])
+    click.echo(harmless(found["id"]))
 
 
 @token.command("rm", cls=Asking)
@@ -253,7 +254,7 @@ def add_certificate(settings: Settings, name: str, save: Path, days: int) -> Non
     with new_private(save.with_name(f"{save.name}.key"), key):
         found = ask(settings, "certificate.sign", user=name, request=request.decode(), days=days)
         save.with_name(f"{save.name}.pem").write_text(found["certificate"])
-    click.echo(found["id"])
+    click.echo(harmless(found["id"]))
 
 
 @certificate.command("rm", cls=Asking)

@@ -11,6 +11,7 @@ from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DURATION, NUMBER
 from pyosd.cli.frame.verb import YES, Settings
 from pyosd.cli.output.tables import Column, JsonRow, format_time
+from pyosd.cli.output.terminal import harmless
 from pyosd.cli.security.secmgr_verb import (
     METHOD,
     Asking,
@@ -105,7 +106,8 @@ def import_(
     )
     settings.say(f"{found['target']}: {found['keys']} keys")
     if found.get("open"):  # older security managers do not look
-        click.echo(f"osd: warning: {open_to_all(found['target'], found['open'])}", err=True)
+        warning = f"osd: warning: {open_to_all(found['target'], found['open'])}"
+        click.echo(harmless(warning), err=True)
 
 
 def open_to_all(target: str, partitions: list[int]) -> str:

@@ -14,6 +14,7 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.nouns import Nouns
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.output.tables import Column, JsonRow, counted, format_time, print_json
+from pyosd.cli.output.terminal import harmless
 from pyosd.cli.security.secmgr_verb import Asking, AskingListing, ask, number, text
 
 __all__ = ["print_verified", "secmgr", "verify_by_asking"]
@@ -132,7 +133,7 @@ def verify_by_asking(settings: Settings, head: str | None) -> tuple[list[str], s
 def print_verified(problems: list[str], head: str) -> None:
     """Print the head of a log that is whole; else its problems.  Raises: Failure."""
     for problem in problems:
-        click.echo(f"osd: {problem}", err=True)
+        click.echo(harmless(f"osd: {problem}"), err=True)
     if problems:
         raise Failure(Exit.STORE_DAMAGED, "the audit log was changed, or a part of it is missing")
-    click.echo(head)
+    click.echo(harmless(head))
