@@ -2,8 +2,8 @@
 /* job_calls.h -- the calls of examples/functions/osd.h, made of the proxy's frames: what a function in a compiled
  * language can do outside its own memory.  The engine checks pointers and lengths before it calls.
  *
- * A call returns a number from 0 on, -enum osd_answer_code, or OSD_JOB_MALFORMED.  One thread makes all calls,
- * one at a time. */
+ * A call returns a number from 0 on, -enum osd_answer_code, or OSD_JOB_MALFORMED.  Calls are made one
+ * at a time. */
 #ifndef OSD_SANDBOX_JOB_CALLS_H
 #define OSD_SANDBOX_JOB_CALLS_H
 
@@ -27,7 +27,7 @@ void osd_job_calls_give_result(struct osd_engine_result *result);
 void osd_job_calls_end(void);
 bool osd_job_calls_ended(void);
 
-/* Why the last call of the job that failed did so, or the last line that the job logged as an error, if that came
+/* "NAME: why" of the last call of the job that failed, or the last line that the job logged as an error, if that came
  * later; "": there is neither. */
 const char *osd_job_calls_error(void);
 

@@ -22,6 +22,7 @@
 #include "engine.h"
 #include "java_natives.h"
 #include "java_vm.h"
+#include "job_calls.h"
 #include "manage.h"
 #include "rlimits.h"
 
@@ -82,7 +83,7 @@ static bool claim(void)
 
 static void settle(enum osd_finish_kind kind, uint32_t code)
 {
-	if (kind != OSD_FINISH_OK && osd_java_natives_ended())
+	if (kind != OSD_FINISH_OK && osd_job_calls_ended())
 		kind = OSD_FINISH_ENDED;
 	end.kind = kind;
 	end.code = code;
@@ -128,7 +129,7 @@ static void serve_finish(jni_env *env, jobject class, int32_t kind, jobject line
 static uint8_t serve_ended(jni_env *env, jobject class)
 {
 	(void)env, (void)class;
-	return osd_java_natives_ended();
+	return osd_job_calls_ended();
 }
 
 /* System.exit and Runtime.halt, on a thread of the machine, which has stopped all others. */
@@ -218,7 +219,7 @@ static void run_job(jni_env *env)
 	(*env)->ExceptionClear(env);
 	if (claim()) /* it has reported nothing: no heap, or its last exception came while it did */
 		say(OSD_FINISH_EXCEPTION, 1,
-		    osd_java_natives_ended()
+		    osd_job_calls_ended()
 			    ? "java.lang.ThreadDeath"
 			    : "the virtual machine did not report how the call ended");
 }
@@ -293,7 +294,7 @@ static void wait_for_end(void)
 		wait_for(&woken);
 		if (atomic_load(&end.known))
 			return;
-		if (osd_java_natives_ended() && !told)
+		if (osd_job_calls_ended() && !told)
 			told = start_thread(tell_end, TELL_BYTES) == 0;
 	}
 }
@@ -315,6 +316,7 @@ static void call(const struct osd_engine_job *given_job, struct osd_engine_resul
 						 .line = end.line,
 						 .report_bytes = end.report_bytes,
 						 .line_bytes = end.line_bytes};
+	osd_job_calls_give_result(ret_result);
 }
 
 static void interrupt(void)

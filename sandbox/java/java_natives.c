@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,40 +14,28 @@
 
 #include "base/util.h"
 #include "java_vm.h"
-#include "proxy_client.h"
-#include "wire/cursor.h"
-
-#define PROGRESS_MAX	256
-#define PROGRESS_UNSAID 0xffffu
-#define VALUE_MAX	65534 /* bytes of an attribute */
-#define ENTRY_BYTES	16u   /* of a type 9 list entry, before the value */
+#include "job_calls.h"
 
 static const struct osd_engine_job *job;
 static jobject failure, death; /* classes */
 static jni_id new_failure, new_death;
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;    /* calls of the proxy, result_bytes */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;    /* calls of job_calls.h */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* to the pipes */
-static uint64_t result_bytes;
-static _Atomic bool ended;
-static int end_fd = -1; /* readable from then on */
+static int end_fd = -1;					    /* readable once the job has to end */
 
 void osd_java_natives_begin(const struct osd_engine_job *given)
 {
 	job = given;
+	osd_job_calls_begin(given);
 }
 
 void osd_java_natives_end(void)
 {
 	const uint64_t one = 1;
 
-	atomic_store(&ended, true);
+	osd_job_calls_end();
 	if (write(end_fd, &one, sizeof(one)) < 0)
 		return; /* it is readable already */
-}
-
-bool osd_java_natives_ended(void)
-{
-	return atomic_load(&ended);
 }
 
 void osd_java_natives_close(void)
@@ -82,18 +70,13 @@ jobject osd_java_array(jni_env *env, const void *bytes, size_t length)
 	return array;
 }
 
-static void throw_failure(jni_env *env, uint16_t code, const void *message, size_t length)
+static void throw_failure(jni_env *env, int32_t code, const char *why)
 {
-	jni_value values[2] = {{.i = code}, {.l = osd_java_array(env, message, length)}};
+	jni_value values[2] = {{.i = code}, {.l = osd_java_array(env, why, strlen(why))}};
 	jobject thrown = values[1].l ? (*env)->NewObjectA(env, failure, new_failure, values) : NULL;
 
 	if (thrown)
 		(*env)->Throw(env, thrown);
-}
-
-static void refuse(jni_env *env, const char *why)
-{
-	throw_failure(env, OSD_ANSWER_INVALID, why, strlen(why));
 }
 
 /* Whether array[at] to array[at + length - 1] exist; false: an exception is pending. */
@@ -132,154 +115,108 @@ static uint8_t *copy_of(jni_env *env, jobject array, int32_t length)
 	return bytes;
 }
 
-/* ---- calls of the proxy ---------------------------------------------------------------------- */
-
-/* An answer; bytes: the part of its body that the caller has room for. */
-struct reply {
-	struct osd_answer answer;
-	uint8_t *bytes;
-	size_t room, count;
-	bool fine; /* well-formed */
-	char why[256];
-};
-
-static void take(struct reply *reply, const uint8_t *body)
+/* Of an array that the call refuses if it is longer than it says: then not all of it is needed. */
+static uint8_t *short_copy(jni_env *env, jobject array, size_t *ret_length)
 {
-	size_t length = reply->answer.body_bytes;
+	int32_t length;
 
-	if (reply->answer.code == OSD_ANSWER_OK) {
-		reply->count = OSD_MIN(length, reply->room);
-		if (reply->count > 0)
-			memcpy(reply->bytes, body, reply->count);
-	} else {
-		reply->count = OSD_MIN(length, sizeof(reply->why));
-		memcpy(reply->why, body, reply->count);
-	}
+	if (!within(env, array, 0, 0))
+		return NULL;
+	length = (*env)->GetArrayLength(env, array);
+	*ret_length = (size_t)length;
+	return copy_of(env, array, OSD_MIN(length, UINT16_MAX));
 }
+
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* False: an exception is pending. */
-static bool heed(jni_env *env, const struct reply *reply)
+static bool enter(jni_env *env)
 {
-	if (reply->fine && reply->answer.code == OSD_ANSWER_OK)
-		return true;
-	if (osd_java_natives_ended())
-		throw_death(env);
-	else if (!reply->fine)
-		throw(env, "java/lang/InternalError", "malformed answer from the proxy");
-	else
-		throw_failure(env, reply->answer.code, reply->why, reply->count);
-	return false;
-}
-
-static bool ask(jni_env *env, struct osd_call *call, const void *body, struct reply *reply)
-{
-	const uint8_t *found;
-
-	if (osd_java_natives_ended()) {
+	if (osd_job_calls_ended()) {
 		throw_death(env);
 		return false;
 	}
 	pthread_mutex_lock(&turn);
-	if (call->op == OSD_CALL_RESULT)
-		call->a = result_bytes;
-	reply->fine = osd_proxy_call(call, body, &reply->answer, &found);
-	if (reply->fine) {
-		take(reply, found);
-		if (call->op == OSD_CALL_RESULT && reply->answer.code == OSD_ANSWER_OK)
-			result_bytes += call->body_bytes;
-	}
-	pthread_mutex_unlock(&turn);
-	return heed(env, reply);
+	return true;
 }
+
+/* result: of a call of job_calls.h.  Returned negative: an exception is pending. */
+static int64_t leave(jni_env *env, int64_t result)
+{
+	char why[256] = "";
+
+	if (result < 0 && result != OSD_JOB_MALFORMED) /* the error begins with the call's name */
+		snprintf(why, sizeof(why), "%s", strstr(osd_job_calls_error(), ": ") + 2);
+	pthread_mutex_unlock(&turn);
+	if (result >= 0)
+		return result;
+	if (osd_job_calls_ended())
+		throw_death(env);
+	else if (result == OSD_JOB_MALFORMED)
+		throw(env, "java/lang/InternalError", "malformed answer from the proxy");
+	else
+		throw_failure(env, (int32_t)-result, why);
+	return -1;
+}
+
+#define CALL(env, name, ...) (enter(env) ? leave(env, osd_job_##name(__VA_ARGS__)) : -1)
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
 static int32_t serve_read(jni_env *env, jobject class, int64_t partition, int64_t object,
 			  int64_t offset, jobject to, int32_t at, int32_t length)
 {
-	struct osd_call call = {.op = OSD_CALL_READ,
-				.partition_id = (uint64_t)partition,
-				.object_id = (uint64_t)object,
-				.a = (uint64_t)offset};
-	struct reply reply = {.room = OSD_CALL_IO_MAX};
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
-	int32_t done = 0;
+	int32_t done = 0, piece;
+	int64_t count;
 
 	(void)class;
 	if (!within(env, to, at, length))
 		return 0;
-	reply.room = OSD_MIN((size_t)length, reply.room);
-	bytes = reply.bytes = allocate(env, reply.room);
+	bytes = allocate(env, OSD_MIN((size_t)length, (size_t)OSD_CALL_IO_MAX));
 	if (!bytes)
 		return 0;
 	do {
-		call.b = OSD_MIN((size_t)(length - done), (size_t)OSD_CALL_IO_MAX);
-		if (!ask(env, &call, NULL, &reply))
+		piece = OSD_MIN(length - done, (int32_t)OSD_CALL_IO_MAX);
+		count = CALL(env, read, (uint64_t)partition, (uint64_t)object,
+			     (uint64_t)offset + (uint64_t)done, bytes, (size_t)piece);
+		if (count < 0)
 			return 0;
-		reply.count = OSD_MIN(reply.count, (size_t)call.b);
-		(*env)->SetByteArrayRegion(env, to, at + done, (int32_t)reply.count, bytes);
-		done += (int32_t)reply.count;
-		call.a += reply.count;
-	} while (done < length && reply.count == call.b);
+		(*env)->SetByteArrayRegion(env, to, at + done, (int32_t)count, bytes);
+		done += (int32_t)count;
+	} while (done < length && count == piece);
 	return done;
 }
 
-/* One piece.  False: an exception is pending.  *ret_written: its part before what could not be written, which
- * is tried again, so that it gives its own error. */
-static bool write_piece(jni_env *env, const struct osd_call *call, const uint8_t *bytes,
-			size_t length, size_t *ret_written)
-{
-	struct reply reply = {0};
-	const uint8_t *found = NULL;
-
-	if (osd_java_natives_ended()) {
-		throw_death(env);
-		return false;
-	}
-	pthread_mutex_lock(&turn);
-	reply.fine = osd_proxy_write(call, bytes, length, &reply.answer, &found, ret_written);
-	if (reply.fine && *ret_written == 0)
-		take(&reply, found);
-	pthread_mutex_unlock(&turn);
-	return (reply.fine && *ret_written > 0) || heed(env, &reply);
-}
-
+/* What could not be written of a piece is tried again, so that it gives its own error. */
 static void serve_write(jni_env *env, jobject class, int64_t partition, int64_t object,
 			int64_t offset, jobject from, int32_t at, int32_t length)
 {
-	struct osd_call call = {.op = OSD_CALL_WRITE,
-				.partition_id = (uint64_t)partition,
-				.object_id = (uint64_t)object,
-				.a = (uint64_t)offset};
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	int32_t done = 0, piece;
-	size_t written;
+	int64_t written;
 
 	(void)class;
 	if (!within(env, from, at, length) || length == 0)
 		return;
 	bytes = allocate(env, OSD_MIN((size_t)length, (size_t)OSD_CALL_IO_MAX));
-	if (!bytes)
-		return;
-	while (done < length) {
+	while (bytes && done < length) {
 		piece = OSD_MIN(length - done, (int32_t)OSD_CALL_IO_MAX);
 		(*env)->GetByteArrayRegion(env, from, at + done, piece, bytes);
-		if (!write_piece(env, &call, bytes, (size_t)piece, &written))
+		written = CALL(env, write, (uint64_t)partition, (uint64_t)object,
+			       (uint64_t)offset + (uint64_t)done, bytes, (size_t)piece);
+		if (written < 0)
 			return;
 		done += (int32_t)written;
-		call.a += written;
 	}
 }
 
 static int64_t serve_length(jni_env *env, jobject class, int64_t partition, int64_t object)
 {
-	struct osd_call call = {.op = OSD_CALL_LENGTH,
-				.partition_id = (uint64_t)partition,
-				.object_id = (uint64_t)object};
-	struct reply reply = {0};
+	int64_t length = CALL(env, length, (uint64_t)partition, (uint64_t)object);
 
 	(void)class;
-	return ask(env, &call, NULL, &reply) ? (int64_t)reply.answer.a : 0;
+	return OSD_MAX(length, 0);
 }
 
 /* ---- attributes ------------------------------------------------------------------------------ */
@@ -287,55 +224,28 @@ static int64_t serve_length(jni_env *env, jobject class, int64_t partition, int6
 static jobject serve_getattr(jni_env *env, jobject class, int64_t partition, int64_t object,
 			     int32_t page, int32_t number)
 {
-	uint8_t name[8];
-	struct osd_call call = {.op = OSD_CALL_GETATTR,
-				.partition_id = (uint64_t)partition,
-				.object_id = (uint64_t)object,
-				.body_bytes = sizeof(name)};
-	struct reply reply = {.room = ENTRY_BYTES + VALUE_MAX};
-	OSD_CLEANUP_FREE uint8_t *bytes = reply.bytes = allocate(env, reply.room);
-	size_t length;
+	OSD_CLEANUP_FREE uint8_t *bytes = allocate(env, UINT16_MAX);
+	int64_t length;
 
 	(void)class;
-	osd_put_be(name, (uint32_t)page, 4);
-	osd_put_be(name + 4, (uint32_t)number, 4);
-	if (!bytes || !ask(env, &call, name, &reply))
+	if (!bytes)
 		return NULL;
-	length = reply.count < ENTRY_BYTES ? 0 : osd_get_be(bytes + 14, 2);
-	if (reply.count >= ENTRY_BYTES && length <= reply.count - ENTRY_BYTES)
-		return osd_java_array(env, bytes + ENTRY_BYTES, length);
-	throw(env, "java/lang/InternalError", "malformed answer from the proxy");
-	return NULL;
+	length = CALL(env, getattr, (uint64_t)partition, (uint64_t)object, (uint32_t)page,
+		      (uint32_t)number, bytes, UINT16_MAX);
+	return length < 0 ? NULL : osd_java_array(env, bytes, (size_t)length);
 }
 
 static void serve_setattr(jni_env *env, jobject class, int64_t partition, int64_t object,
 			  int32_t page, int32_t number, jobject value)
 {
-	struct osd_call call = {.op = OSD_CALL_SETATTR,
-				.partition_id = (uint64_t)partition,
-				.object_id = (uint64_t)object};
-	OSD_CLEANUP_FREE uint8_t *entry = NULL;
-	struct reply reply = {0};
-	int32_t length;
+	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
+	size_t length;
 
 	(void)class;
-	if (!within(env, value, 0, 0))
-		return;
-	length = (*env)->GetArrayLength(env, value);
-	if (length > VALUE_MAX) {
-		refuse(env, "a value has 65534 bytes at most");
-		return;
-	}
-	call.body_bytes = (ENTRY_BYTES + (uint32_t)length + 7) / 8 * 8;
-	entry = allocate(env, call.body_bytes);
-	if (!entry)
-		return;
-	memset(entry, 0, call.body_bytes);
-	osd_put_be(entry, (uint32_t)page, 4);
-	osd_put_be(entry + 4, (uint32_t)number, 4);
-	osd_put_be(entry + 14, (uint32_t)length, 2);
-	(*env)->GetByteArrayRegion(env, value, 0, length, entry + ENTRY_BYTES);
-	ask(env, &call, entry, &reply);
+	bytes = short_copy(env, value, &length);
+	if (bytes)
+		CALL(env, setattr, (uint64_t)partition, (uint64_t)object, (uint32_t)page,
+		     (uint32_t)number, bytes, length);
 }
 
 /* ---- the job --------------------------------------------------------------------------------- */
@@ -356,46 +266,27 @@ static int64_t serve_zone(jni_env *env, jobject class, int32_t which)
 
 static void serve_result(jni_env *env, jobject class, int32_t encoding, jobject array)
 {
-	struct osd_call call = {.op = OSD_CALL_RESULT, .b = encoding != 0};
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
-	struct reply reply = {0};
-	int32_t length, done = 0;
+	int32_t length;
 
 	(void)class;
 	if (!within(env, array, 0, 0))
 		return;
 	length = (*env)->GetArrayLength(env, array);
 	bytes = copy_of(env, array, length);
-	if (!bytes)
-		return;
-	do {
-		call.body_bytes = (uint32_t)OSD_MIN(length - done, (int32_t)OSD_CALL_IO_MAX);
-		if (!ask(env, &call, bytes + done, &reply))
-			return;
-		done += (int32_t)call.body_bytes;
-	} while (done < length);
+	if (bytes)
+		CALL(env, result, encoding != 0, bytes, (size_t)length);
 }
 
 static void serve_progress(jni_env *env, jobject class, int32_t share, jobject text)
 {
-	struct osd_call call = {.op = OSD_CALL_PROGRESS,
-				.a = share == -1 ? PROGRESS_UNSAID : (uint64_t)share};
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
-	struct reply reply = {0};
-	int32_t length;
+	size_t length;
 
 	(void)class;
-	if (!within(env, text, 0, 0))
-		return;
-	length = (*env)->GetArrayLength(env, text);
-	if (length > PROGRESS_MAX || share < -1 || share > 1000) {
-		refuse(env, "progress is 0 to 1000, or -1, with a text of 256 bytes at most");
-		return;
-	}
-	bytes = copy_of(env, text, length);
-	call.body_bytes = (uint32_t)length;
+	bytes = short_copy(env, text, &length);
 	if (bytes)
-		ask(env, &call, bytes, &reply);
+		CALL(env, progress, (uint32_t)share, bytes, length);
 }
 
 /* Waits for room in the pipe, and writes no more than fits.  False: nobody reads, or the call has to end. */
@@ -432,7 +323,7 @@ static uint8_t serve_log(jni_env *env, jobject class, int32_t stream, jobject ar
 	while (fine && done < (size_t)length)
 		fine = write_some(stream, bytes, (size_t)length, &done);
 	pthread_mutex_unlock(&writing);
-	if (osd_java_natives_ended())
+	if (osd_job_calls_ended())
 		throw_death(env);
 	return fine;
 }

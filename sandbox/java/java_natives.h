@@ -24,7 +24,6 @@ void osd_java_natives_begin(const struct osd_engine_job *job);
 
 /* Called in a signal handler: from now on each method throws ThreadDeath. */
 void osd_java_natives_end(void);
-bool osd_java_natives_ended(void);
 
 /* The call is over: waits for the method that is being served, and serves no other. */
 void osd_java_natives_close(void);
