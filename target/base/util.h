@@ -20,6 +20,13 @@
 #define OSD_CLEANUP_FREE  OSD_CLEANUP(osd_freep)
 #define OSD_CLEANUP_CLOSE OSD_CLEANUP(osd_closep)
 
+/* Defines fn##p, for OSD_CLEANUP, from fn, which releases a value of the type. */
+#define OSD_DEFINE_CLEANUP(type, fn)                                                               \
+	static inline void fn##p(type *value)                                                      \
+	{                                                                                          \
+		fn(*value);                                                                        \
+	}
+
 /* Give the resource away: yields the pointer and leaves NULL for the cleanup. */
 #define OSD_STEAL(p)                                                                               \
 	({                                                                                         \

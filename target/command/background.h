@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "base/util.h"
 #include "command/context.h"
 #include "command/tracked.h"
 
@@ -74,9 +75,6 @@ enum osd_status osd_background_removal(struct osd_backgrounds *backgrounds,
 				       struct osd_background **ret_background);
 struct osd_tracked *osd_background_tracked(struct osd_background *background); /* borrowed */
 void osd_background_drop(struct osd_background *background); /* NULL is fine */
-static inline void osd_background_dropp(struct osd_background **background)
-{
-	osd_background_drop(*background);
-}
+OSD_DEFINE_CLEANUP(struct osd_background *, osd_background_drop)
 
 #endif

@@ -56,10 +56,7 @@ static void free_check(struct check *check)
 	free(check);
 }
 
-static void free_checkp(struct check **check)
-{
-	free_check(*check);
-}
+OSD_DEFINE_CLEANUP(struct check *, free_check)
 
 void osd_check_forget(struct osd_request *request)
 {

@@ -37,10 +37,7 @@ static void query_free(struct osd_tracked_query *query)
 	free(query);
 }
 
-static void query_freep(struct osd_tracked_query **query)
-{
-	query_free(*query);
-}
+OSD_DEFINE_CLEANUP(struct osd_tracked_query *, query_free)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 

@@ -35,10 +35,7 @@ static void free_compiling(struct compiling *compiling)
 	free(compiling);
 }
 
-static void free_compilingp(struct compiling **compiling)
-{
-	free_compiling(*compiling);
-}
+OSD_DEFINE_CLEANUP(struct compiling *, free_compiling)
 
 struct osd_function_code *osd_compiled_code(const struct osd_request *request)
 {

@@ -25,10 +25,7 @@ static void free_read(struct osd_stack_reading *read)
 	free(read);
 }
 
-static void free_readp(struct osd_stack_reading **read)
-{
-	free_read(*read);
-}
+OSD_DEFINE_CLEANUP(struct osd_stack_reading *, free_read)
 
 /* For the figures and for users who ask how the data came about. */
 static void note(struct osd_functions *functions, struct osd_object_id id,

@@ -52,10 +52,7 @@ static void free_write(struct stack_write *write)
 	free(write);
 }
 
-static void free_writep(struct stack_write **write)
-{
-	free_write(*write);
-}
+OSD_DEFINE_CLEANUP(struct stack_write *, free_write)
 
 void osd_stack_forget(struct osd_request *request)
 {

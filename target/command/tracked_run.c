@@ -105,15 +105,12 @@ static enum osd_status run_on(struct osd_tracked *tracked)
 	return OSD_OK;
 }
 
-static void tracked_releasep(struct osd_tracked **tracked)
-{
-	osd_tracked_release(*tracked);
-}
+OSD_DEFINE_CLEANUP(struct osd_tracked *, osd_tracked_release)
 
 enum osd_status osd_tracked_run(struct osd_command_context *ctx, const struct osd_tracked_def *def,
 				struct osd_object_id tracker, uint16_t tracker_field)
 {
-	OSD_CLEANUP(tracked_releasep) struct osd_tracked *tracked = calloc(1, sizeof(*tracked));
+	OSD_CLEANUP(osd_tracked_releasep) struct osd_tracked *tracked = calloc(1, sizeof(*tracked));
 
 	if (!tracked)
 		return OSD_E_NO_MEMORY;

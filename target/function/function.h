@@ -240,9 +240,6 @@ void osd_function_compile_ends(struct osd_functions *functions, const struct osd
 /* Another reference; NULL is fine, and so for the next. */
 struct osd_function_code *osd_function_code_ref(struct osd_function_code *code);
 void osd_function_code_put(struct osd_function_code *code);
-static inline void osd_function_code_putp(struct osd_function_code **code)
-{
-	osd_function_code_put(*code);
-}
+OSD_DEFINE_CLEANUP(struct osd_function_code *, osd_function_code_put)
 
 #endif

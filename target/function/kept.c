@@ -433,14 +433,11 @@ static int open_file(const char *directory)
 	return fd;
 }
 
-static void closep(struct osd_kept **kept)
-{
-	osd_kept_close(*kept);
-}
+OSD_DEFINE_CLEANUP(struct osd_kept *, osd_kept_close)
 
 enum osd_status osd_kept_open(const char *directory, uint64_t quota, struct osd_kept **ret_kept)
 {
-	OSD_CLEANUP(closep) struct osd_kept *kept = calloc(1, sizeof(*kept));
+	OSD_CLEANUP(osd_kept_closep) struct osd_kept *kept = calloc(1, sizeof(*kept));
 	uint64_t slots = OSD_MIN(quota, OSD_KEPT_MAX) / OSD_KEPT_SLOT;
 
 	if (!kept)

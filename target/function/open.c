@@ -98,10 +98,7 @@ static enum osd_status scan_store(struct osd_functions *functions)
 	return status;
 }
 
-static void closep(struct osd_functions **functions)
-{
-	osd_functions_close(*functions);
-}
+OSD_DEFINE_CLEANUP(struct osd_functions *, osd_functions_close)
 
 static struct osd_functions *create(struct osd_objects *objects)
 {
@@ -126,7 +123,7 @@ static struct osd_functions *create(struct osd_objects *objects)
 enum osd_status osd_functions_open(struct osd_objects *objects, const char *signers,
 				   char message[256], struct osd_functions **ret_functions)
 {
-	OSD_CLEANUP(closep) struct osd_functions *functions = create(objects);
+	OSD_CLEANUP(osd_functions_closep) struct osd_functions *functions = create(objects);
 	enum osd_status status;
 
 	snprintf(message, 256, "out of memory");

@@ -214,15 +214,12 @@ static enum osd_status parse(struct osd_signers *signers, const char *text, size
 	return OSD_OK;
 }
 
-static void freep(struct osd_signers **signers)
-{
-	osd_signers_free(*signers);
-}
+OSD_DEFINE_CLEANUP(struct osd_signers *, osd_signers_free)
 
 enum osd_status osd_signers_read(const char *file, char message[256],
 				 struct osd_signers **ret_signers)
 {
-	OSD_CLEANUP(freep) struct osd_signers *signers = calloc(1, sizeof(*signers));
+	OSD_CLEANUP(osd_signers_freep) struct osd_signers *signers = calloc(1, sizeof(*signers));
 	OSD_CLEANUP_FREE char *text = NULL;
 	size_t length;
 	enum osd_status status = OSD_OK;

@@ -55,10 +55,7 @@ static void harness_request_free(struct harness_request *item)
 	free(item);
 }
 
-static void harness_request_freep(struct harness_request **item)
-{
-	harness_request_free(*item);
-}
+OSD_DEFINE_CLEANUP(struct harness_request *, harness_request_free)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

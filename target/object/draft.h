@@ -43,10 +43,7 @@ enum osd_status osd_draft_begin_object(struct osd_txn *txn, struct osd_draft *dr
 uint64_t osd_draft_length(const struct osd_draft *draft);
 uint64_t osd_draft_partition(const struct osd_draft *draft);
 void osd_draft_free(struct osd_draft *draft); /* NULL is fine */
-static inline void osd_draft_freep(struct osd_draft **draft)
-{
-	osd_draft_free(*draft);
-}
+OSD_DEFINE_CLEANUP(struct osd_draft *, osd_draft_free)
 /* Copies application attributes and the user name; not memberships, quotas, security. */
 enum osd_status osd_copy_attributes(struct osd_txn *txn, struct osd_object_id from,
 				    struct osd_object_id to);

@@ -31,6 +31,7 @@
 
 #include "base/histogram.h"
 #include "base/status.h"
+#include "base/util.h"
 #include "wire/cursor.h"
 #include "wire/osd2.h"
 
@@ -193,10 +194,7 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how);
 /* Consumes the transaction; NULL is fine. */
 void osd_txn_abort(struct osd_txn *txn);
 struct osd_objects *osd_txn_objects(const struct osd_txn *txn);
-static inline void osd_txn_abortp(struct osd_txn **txn)
-{
-	osd_txn_abort(*txn);
-}
+OSD_DEFINE_CLEANUP(struct osd_txn *, osd_txn_abort)
 /* A read-only transaction releases its locks.  Its next read sees later commits. */
 void osd_txn_release_reads(struct osd_txn *txn);
 /* Long work inside txn (listings, queries, counts, the creation of many objects) ends with

@@ -99,10 +99,7 @@ static inline struct osd_charge_account *osd_account_of(struct osd_partition *pa
 enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *txn, uint64_t id,
 				  struct osd_partition **ret_partition);
 void osd_partition_put(struct osd_partition *partition); /* NULL is fine */
-static inline void osd_partition_putp(struct osd_partition **partition)
-{
-	osd_partition_put(*partition);
-}
+OSD_DEFINE_CLEANUP(struct osd_partition *, osd_partition_put)
 /* Makes a partition in memory from its record. */
 struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_record *record);
 /* Effects of the transaction that makes or removes effect->partition. */

@@ -142,15 +142,12 @@ static enum osd_status choose(struct osd_txn *txn, struct osd_query_walk *walk)
 	return status;
 }
 
-static void endp(struct osd_query_walk **walk)
-{
-	osd_query_end(*walk);
-}
+OSD_DEFINE_CLEANUP(struct osd_query_walk *, osd_query_end)
 
 enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *query,
 				struct osd_query_walk **ret_walk)
 {
-	OSD_CLEANUP(endp) struct osd_query_walk *walk = NULL;
+	OSD_CLEANUP(osd_query_endp) struct osd_query_walk *walk = NULL;
 	enum osd_status status = check_criteria(query);
 
 	if (status == OSD_OK && query->collection.partition_id == 0)
@@ -353,7 +350,7 @@ static void put_found(struct osd_list_result *result, uint64_t *ids, size_t capa
 enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, uint64_t *ids,
 			  size_t capacity, struct osd_list_result *ret_result)
 {
-	OSD_CLEANUP(endp) struct osd_query_walk *walk = NULL;
+	OSD_CLEANUP(osd_query_endp) struct osd_query_walk *walk = NULL;
 	struct osd_list_result result = {0, 0, 0};
 	enum osd_status status = osd_query_begin(txn, query, &walk);
 	bool done = false;

@@ -62,10 +62,7 @@ enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool
 /* Of an object that is about to be made in the partition; OSD_E_NO_PARTITION. */
 enum osd_status osd_objects_facts_made(struct osd_objects *objects, enum osd_object_type type,
 				       struct osd_object_id id, struct osd_object_facts *ret_facts);
-static inline void osd_object_putp(struct osd_object **object)
-{
-	osd_object_put(*object);
-}
+OSD_DEFINE_CLEANUP(struct osd_object *, osd_object_put)
 /* Reads up to length bytes; *ret_read < length where the object ends.  OSD_OK either way. */
 enum osd_status osd_object_read(struct osd_object *object, uint64_t offset, void *buffer,
 				size_t length, unsigned flags, size_t *ret_read);

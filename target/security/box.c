@@ -154,16 +154,13 @@ static bool derive(const uint8_t secret[OSD_BOX_KEY], const uint8_t enc[OSD_BOX_
 	return good;
 }
 
-static void close_cipher(gcry_cipher_hd_t *cipher)
-{
-	gcry_cipher_close(*cipher);
-}
+OSD_DEFINE_CLEANUP(gcry_cipher_hd_t, gcry_cipher_close)
 
 /* text: ciphertext, with its tag behind it. */
 static enum osd_status decrypt(const struct opening *opening, const uint8_t *text, size_t length,
 			       uint8_t *code)
 {
-	OSD_CLEANUP(close_cipher) gcry_cipher_hd_t cipher = NULL;
+	OSD_CLEANUP(gcry_cipher_closep) gcry_cipher_hd_t cipher = NULL;
 
 	if (gcry_cipher_open(&cipher, GCRY_CIPHER_AES256, GCRY_CIPHER_MODE_GCM, 0) ||
 	    gcry_cipher_setkey(cipher, opening->key, sizeof(opening->key)) ||

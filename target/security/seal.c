@@ -14,10 +14,7 @@
 _Static_assert(OSD_KEY_SEALED == IV_BYTES + sizeof(struct osd_key_pair) + TAG_BYTES,
 	       "a sealed key");
 
-static void close_cipher(gcry_cipher_hd_t *cipher)
-{
-	gcry_cipher_close(*cipher);
-}
+OSD_DEFINE_CLEANUP(gcry_cipher_hd_t, gcry_cipher_close)
 
 static bool start(gcry_cipher_hd_t *cipher, const uint8_t seal[OSD_SEAL_BYTES],
 		  const struct osd_key_name *name, const struct osd_key_record *record)
@@ -36,7 +33,7 @@ static bool start(gcry_cipher_hd_t *cipher, const uint8_t seal[OSD_SEAL_BYTES],
 enum osd_status osd_key_seal(const uint8_t seal[OSD_SEAL_BYTES], const struct osd_key_name *name,
 			     const struct osd_key_pair *key, struct osd_key_record *record)
 {
-	OSD_CLEANUP(close_cipher) gcry_cipher_hd_t cipher = NULL;
+	OSD_CLEANUP(gcry_cipher_closep) gcry_cipher_hd_t cipher = NULL;
 
 	osd_random_bytes(record->sealed, IV_BYTES);
 	if (!start(&cipher, seal, name, record) ||
@@ -50,7 +47,7 @@ enum osd_status osd_key_seal(const uint8_t seal[OSD_SEAL_BYTES], const struct os
 enum osd_status osd_key_unseal(const uint8_t seal[OSD_SEAL_BYTES], const struct osd_key_name *name,
 			       const struct osd_key_record *record, struct osd_key_pair *ret_key)
 {
-	OSD_CLEANUP(close_cipher) gcry_cipher_hd_t cipher = NULL;
+	OSD_CLEANUP(gcry_cipher_closep) gcry_cipher_hd_t cipher = NULL;
 
 	if (!start(&cipher, seal, name, record) ||
 	    gcry_cipher_decrypt(cipher, ret_key, sizeof(*ret_key), record->sealed + IV_BYTES,

@@ -15,10 +15,7 @@
 #define MAGIC	   "SSHSIG"
 #define SIGNED_MAX 512 /* magic, namespace, hash's name and hash, with their lengths */
 
-static void releasep(gcry_sexp_t *expression)
-{
-	gcry_sexp_release(*expression);
-}
+OSD_DEFINE_CLEANUP(gcry_sexp_t, gcry_sexp_release)
 
 static int bytes_of(struct osd_span span)
 {
@@ -111,9 +108,9 @@ static bool build_rsa(const struct osd_sshsig *signature, const uint8_t *bytes, 
 
 bool osd_sshsig_verify(const struct osd_sshsig *signature, struct osd_span message)
 {
-	OSD_CLEANUP(releasep) gcry_sexp_t key = NULL;
-	OSD_CLEANUP(releasep) gcry_sexp_t data = NULL;
-	OSD_CLEANUP(releasep) gcry_sexp_t value = NULL;
+	OSD_CLEANUP(gcry_sexp_releasep) gcry_sexp_t key = NULL;
+	OSD_CLEANUP(gcry_sexp_releasep) gcry_sexp_t data = NULL;
+	OSD_CLEANUP(gcry_sexp_releasep) gcry_sexp_t value = NULL;
 	struct terms terms = {0};
 	uint8_t bytes[SIGNED_MAX];
 	size_t length;

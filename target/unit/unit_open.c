@@ -216,10 +216,7 @@ static struct osd_unit *unit_create(void)
 	return unit;
 }
 
-static void unit_closep(struct osd_unit **unit)
-{
-	osd_unit_close(*unit);
-}
+OSD_DEFINE_CLEANUP(struct osd_unit *, osd_unit_close)
 
 /* Called last: the control socket shows all other parts. */
 static enum osd_status start_control(struct osd_unit *unit, const struct osd_config *config,
@@ -296,7 +293,7 @@ static enum osd_status start(struct osd_unit *unit, const struct osd_config *con
 enum osd_status osd_unit_open(const struct osd_config *config, char message[256],
 			      struct osd_unit **ret_unit)
 {
-	OSD_CLEANUP(unit_closep) struct osd_unit *unit = unit_create();
+	OSD_CLEANUP(osd_unit_closep) struct osd_unit *unit = unit_create();
 	enum osd_status status;
 
 	snprintf(message, 256, "out of memory");
