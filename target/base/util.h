@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* util.h -- scope cleanup, ownership transfer, checked arithmetic, lists of words.  Header only; used by every layer. */
+/* util.h -- scope cleanup, ownership transfer, checked arithmetic, whole writes, lists of words.  Header only; used by every layer. */
 #ifndef OSD_BASE_UTIL_H
 #define OSD_BASE_UTIL_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,20 @@ static inline void osd_closep(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
+}
+
+/* Writes all of it, or returns false with an errno. */
+static inline bool osd_write_all(int fd, const void *bytes, size_t length)
+{
+	for (const uint8_t *at = bytes; length > 0;) {
+		ssize_t written = write(fd, at, length);
+
+		if (written < 0 && errno != EINTR)
+			return false;
+		at += OSD_MAX(written, 0);
+		length -= (size_t)OSD_MAX(written, 0);
+	}
+	return true;
 }
 
 static inline bool osd_grow_(void *list, size_t *capacity, size_t size, void **ret_list)

@@ -122,19 +122,6 @@ static bool check_value(struct osd_functions *functions, const char *name, const
 
 /* ---- files ------------------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const uint8_t *bytes, size_t length)
-{
-	while (length) {
-		ssize_t written = write(fd, bytes, length);
-
-		if (written < 0 && errno != EINTR)
-			return false;
-		bytes += OSD_MAX(written, 0);
-		length -= (size_t)OSD_MAX(written, 0);
-	}
-	return true;
-}
-
 static bool read_all(int fd, uint8_t *bytes, size_t length)
 {
 	while (length) {
@@ -156,8 +143,8 @@ static bool write_file(int folder, const char *name, const uint8_t value[OSD_MAC
 
 	unlinkat(folder, NEW, 0); /* left by a crash; of two writers at a time one may keep nothing */
 	fd = openat(folder, NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	good = fd >= 0 && write_all(fd, value, OSD_MAC_LENGTH) && write_all(fd, bytes, length) &&
-	       renameat(folder, NEW, folder, name) == 0;
+	good = fd >= 0 && osd_write_all(fd, value, OSD_MAC_LENGTH) &&
+	       osd_write_all(fd, bytes, length) && renameat(folder, NEW, folder, name) == 0;
 	if (!good)
 		osd_debug("machine code of a function is not kept: %m");
 	return good;

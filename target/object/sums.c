@@ -21,11 +21,11 @@
 static enum osd_status turn_off(struct osd_objects *objects)
 {
 	struct osd_media *media = objects->media;
-	enum osd_status status = osd_sums_remove_all(media->main.data_fd);
+	enum osd_status status = osd_file_data_remove_sums(media->main.data_fd);
 
 	osd_info("checksums are turned off: their files are removed");
 	if (status == OSD_OK && media->heads.data_fd >= 0)
-		status = osd_sums_remove_all(media->heads.data_fd);
+		status = osd_file_data_remove_sums(media->heads.data_fd);
 	return status == OSD_OK ? osd_media_set_feature(media, OSD_MEDIA_SUMS, false) : status;
 }
 

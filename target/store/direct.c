@@ -82,7 +82,7 @@ int osd_direct_read(int direct_fd, uint64_t offset, void *buffer, size_t length,
 	return 0;
 }
 
-static int write_all(int fd, uint64_t offset, const uint8_t *bytes, size_t length)
+int osd_pwrite_all(int fd, uint64_t offset, const uint8_t *bytes, size_t length)
 {
 	while (length > 0) {
 		ssize_t put = pwrite(fd, bytes, length, (off_t)offset);
@@ -104,7 +104,7 @@ static int write_part(int fd, uint64_t offset, const uint8_t *bytes, size_t leng
 {
 	const unsigned now =
 		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-	int error = length ? write_all(fd, offset, bytes, length) : 0;
+	int error = length ? osd_pwrite_all(fd, offset, bytes, length) : 0;
 
 	if (error || !length)
 		return error;
@@ -120,7 +120,7 @@ static int write_blocks(int direct_fd, uint64_t offset, const uint8_t *bytes, si
 	int error = 0;
 
 	if (length == 0 || osd_direct_fits(offset, bytes, length))
-		return write_all(direct_fd, offset, bytes, length);
+		return osd_pwrite_all(direct_fd, offset, bytes, length);
 	bounce = bounce_new(length);
 	if (!bounce)
 		return ENOMEM;
@@ -128,7 +128,7 @@ static int write_blocks(int direct_fd, uint64_t offset, const uint8_t *bytes, si
 		size_t piece = OSD_MIN(length, BOUNCE_BYTES);
 
 		memcpy(bounce, bytes, piece);
-		error = write_all(direct_fd, offset, bounce, piece);
+		error = osd_pwrite_all(direct_fd, offset, bounce, piece);
 		offset += piece;
 		bytes += piece;
 		length -= piece;
@@ -163,6 +163,6 @@ bool osd_direct_works(int directory_fd)
 	if (fd < 0 || !block || sysconf(_SC_PAGESIZE) != BLOCK)
 		return false;
 	memset(block, 0x5a, BLOCK);
-	return write_all(fd, 0, block, BLOCK) == 0 && read_blocks(fd, 0, block, BLOCK, &got) == 0 &&
-	       got == BLOCK;
+	return osd_pwrite_all(fd, 0, block, BLOCK) == 0 &&
+	       read_blocks(fd, 0, block, BLOCK, &got) == 0 && got == BLOCK;
 }

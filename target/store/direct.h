@@ -20,5 +20,7 @@ bool osd_direct_fits(uint64_t offset, const void *bytes, size_t length);
  * fewer bytes than requested only at the end of the file. */
 int osd_direct_read(int direct_fd, uint64_t offset, void *buffer, size_t length, size_t *ret_read);
 int osd_direct_write(int direct_fd, int fd, uint64_t offset, const void *bytes, size_t length);
+/* Writes all of it by pwrite(2).  Returns an errno. */
+int osd_pwrite_all(int fd, uint64_t offset, const uint8_t *bytes, size_t length);
 
 #endif

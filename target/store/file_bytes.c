@@ -69,23 +69,11 @@ enum osd_status osd_file_read(struct osd_data_file *file, uint64_t offset, void 
 enum osd_status osd_file_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			       size_t length)
 {
-	const uint8_t *at = bytes;
-	size_t done = 0;
+	int fd = fd_of(file), direct_fd = direct_fd_of(file);
 
-	if (direct_fd_of(file) >= 0)
-		return osd_status_from_errno(
-			osd_direct_write(direct_fd_of(file), fd_of(file), offset, bytes, length));
-	while (done < length) {
-		ssize_t put = pwrite(fd_of(file), at + done, length - done, (off_t)(offset + done));
-
-		if (put > 0)
-			done += (size_t)put;
-		else if (put == 0)
-			return OSD_E_MEDIUM;
-		else if (errno != EINTR)
-			return osd_status_from_errno(errno);
-	}
-	return OSD_OK;
+	return osd_status_from_errno(
+		direct_fd >= 0 ? osd_direct_write(direct_fd, fd, offset, bytes, length)
+			       : osd_pwrite_all(fd, offset, bytes, length));
 }
 
 enum osd_status osd_file_truncate(struct osd_data_file *file, uint64_t size)

@@ -24,6 +24,7 @@
 #include "store/direct.h"
 
 #define FILE_PATH_MAX 96 /* 16+1+8 / 2 / 16+1+16+2 and the separators */
+#define SUMS_NAME     (16 + 1 + 16 + 2) /* bytes of the last component of a file of sums */
 
 /* Lengths of the path's first one and two components follow from the ids. */
 struct file_path {
@@ -197,8 +198,9 @@ static enum osd_status file_remove(struct osd_data *base, const struct osd_data_
 	return OSD_OK;
 }
 
-/* Empties the directory open as fd (taken over), depth levels deep. */
-static int empty_directory(int fd, unsigned depth)
+/* Removes files of the directory open as fd (taken over), depth levels deep: those chosen, or all with their folders
+ * (chosen is NULL).  Returns an errno. */
+static int remove_files(int fd, unsigned depth, bool (*chosen)(const char *name))
 {
 	DIR *directory = fdopendir(fd);
 	struct dirent *entry;
@@ -215,13 +217,17 @@ static int empty_directory(int fd, unsigned depth)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (depth == 0) {
-			if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT)
+			if ((!chosen || chosen(entry->d_name)) &&
+			    unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT)
 				error = errno;
 			continue;
 		}
 		child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		error = child < 0 ? errno : empty_directory(child, depth - 1);
-		if (!error && unlinkat(fd, entry->d_name, AT_REMOVEDIR) < 0)
+		if (child >= 0)
+			error = remove_files(child, depth - 1, chosen);
+		else if (!chosen || (errno != ENOTDIR && errno != ELOOP))
+			error = errno;
+		if (!error && !chosen && unlinkat(fd, entry->d_name, AT_REMOVEDIR) < 0)
 			error = errno;
 	}
 	closedir(directory);
@@ -241,10 +247,22 @@ static enum osd_status file_remove_partition(struct osd_data *base, uint64_t par
 	fd = openat(data->directory_fd, path.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? OSD_OK : osd_status_from_errno(errno);
-	error = empty_directory(fd, 1);
+	error = remove_files(fd, 1, NULL);
 	if (!error && unlinkat(data->directory_fd, path.text, AT_REMOVEDIR) < 0)
 		error = errno;
 	return osd_status_from_errno(error);
+}
+
+static bool is_sums(const char *name)
+{
+	return strlen(name) == SUMS_NAME && name[16] == '.' && name[SUMS_NAME - 1] == 's';
+}
+
+enum osd_status osd_file_data_remove_sums(int directory_fd)
+{
+	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return osd_status_from_errno(fd < 0 ? errno : remove_files(fd, 2, is_sums));
 }
 
 static enum osd_status file_sync_all(struct osd_data *base)

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,28 +13,17 @@
 
 #include "base/lock.h"
 #include "base/util.h"
+#include "store/superblock.h"
 
-/* The name appears once the bytes are on disk. */
 static int make_seal(int directory_fd)
 {
 	uint8_t seal[OSD_MEDIA_SEAL];
-	OSD_CLEANUP_CLOSE int fd =
-		openat(directory_fd, "seal.new",
-		       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int error = 0;
+	int error;
 
-	if (fd < 0)
-		return errno;
-	if (getrandom(seal, sizeof(seal), 0) != sizeof(seal) ||
-	    write(fd, seal, sizeof(seal)) != sizeof(seal))
-		error = errno ? errno : EIO;
+	if (getrandom(seal, sizeof(seal), 0) != sizeof(seal))
+		return errno ? errno : EIO;
+	error = osd_root_write(directory_fd, "seal", seal, sizeof(seal));
 	explicit_bzero(seal, sizeof(seal));
-	if (!error && fsync(fd) < 0)
-		error = errno;
-	if (!error && renameat(directory_fd, "seal.new", directory_fd, "seal") < 0)
-		error = errno;
-	if (!error && fsync(directory_fd) < 0)
-		error = errno;
 	return error;
 }
 

@@ -306,6 +306,8 @@ void osd_data_note(struct osd_data *data, bool is_write, enum osd_status status)
 /* The caller keeps directory_fd open as long as the store.  direct: bypass the page cache, if
  * osd_direct_works (store/direct.h). */
 enum osd_status osd_file_data_open(int directory_fd, bool direct, struct osd_data **ret_data);
+/* Removes all files of checksums below the directory: turns checksums off. */
+enum osd_status osd_file_data_remove_sums(int directory_fd);
 /* A store for an absent device: every call fails with OSD_E_HEAD_ABSENT. */
 enum osd_status osd_absent_data_open(struct osd_data **ret_data);
 

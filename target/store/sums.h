@@ -61,7 +61,4 @@ enum osd_status osd_sums_seal(struct osd_data_file *file);
 /* Whether the store keeps sums; the functions above are only for its files. */
 bool osd_sums_are_kept(const struct osd_data *data);
 
-/* Removes all files of sums below a data directory: turns checksums off. */
-enum osd_status osd_sums_remove_all(int directory_fd);
-
 #endif

@@ -114,40 +114,29 @@ static enum osd_status superblock_decode(const uint8_t bytes[OSD_MEDIA_SUPERBLOC
 	return OSD_OK;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t length)
+int osd_root_write(int directory_fd, const char *name, const uint8_t *bytes, size_t length)
 {
-	while (length) {
-		ssize_t put = write(fd, bytes, length);
+	OSD_CLEANUP_CLOSE int fd = -1;
+	char fresh[32];
 
-		if (put < 0 && errno != EINTR)
-			return errno;
-		if (put > 0) {
-			bytes += put;
-			length -= (size_t)put;
-		}
-	}
-	return 0;
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	fd = openat(directory_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	if (fd < 0)
+		return errno;
+	return osd_write_all(fd, bytes, length) && fsync(fd) == 0 &&
+			       renameat(directory_fd, fresh, directory_fd, name) == 0 &&
+			       fsync(directory_fd) == 0
+		       ? 0
+		       : errno;
 }
 
 int osd_superblock_write(int directory_fd, const struct osd_superblock *superblock)
 {
 	uint8_t bytes[OSD_MEDIA_SUPERBLOCK];
-	OSD_CLEANUP_CLOSE int fd =
-		openat(directory_fd, "superblock.new",
-		       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int error;
 
-	if (fd < 0)
-		return errno;
 	superblock_encode(superblock, bytes);
-	error = write_all(fd, bytes, sizeof(bytes));
-	if (!error && fsync(fd) < 0)
-		error = errno;
-	if (!error && renameat(directory_fd, "superblock.new", directory_fd, "superblock") < 0)
-		error = errno;
-	if (!error && fsync(directory_fd) < 0)
-		error = errno;
-	return error;
+	return osd_root_write(directory_fd, "superblock", bytes, sizeof(bytes));
 }
 
 enum osd_status osd_superblock_read(const char *directory, int directory_fd, char message[256],

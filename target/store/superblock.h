@@ -5,6 +5,7 @@
 #define OSD_STORE_SUPERBLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "store/media.h"
@@ -34,6 +35,7 @@ struct osd_superblock {
 enum osd_status osd_root_fail(char message[256], int error, const char *format,
 			      const char *directory);
 /* Writes the whole file or none: the name appears once the bytes are on disk.  Returns an errno. */
+int osd_root_write(int directory_fd, const char *name, const uint8_t *bytes, size_t length);
 int osd_superblock_write(int directory_fd, const struct osd_superblock *superblock);
 /* OSD_E_NO_OBJECT: the directory has none; else a failure leaves a message. */
 enum osd_status osd_superblock_read(const char *directory, int directory_fd, char message[256],

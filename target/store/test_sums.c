@@ -437,7 +437,7 @@ static void test_files_go(int directory_fd)
 	OK(osd_data_open_file(data, &first, OSD_DATA_CREATE, &file));
 	OK(osd_data_write(file, 0, "text", 4));
 	osd_data_close_file(file);
-	OK(osd_sums_remove_all(directory_fd));
+	OK(osd_file_data_remove_sums(directory_fd));
 	turn_over(inner, &first, 2);
 	OK(osd_data_open_file(data, &first, 0, &file));
 	OK(osd_data_read(file, 0, (uint8_t[4]){0}, 4, 0, &(size_t){0}));
@@ -609,7 +609,7 @@ int main(void)
 	if (!ONLY_THREADS)
 		test_one_thread(fd);
 	test_threads(fd);
-	OK(osd_sums_remove_all(fd));
+	OK(osd_file_data_remove_sums(fd));
 	close(fd);
 	CHECK_EQ(execlp("rm", "rm", "-rf", directory, (char *)NULL), 0);
 	return 0;

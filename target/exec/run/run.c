@@ -264,18 +264,9 @@ static int make_memfd(const struct iovec *parts, size_t count)
 
 	if (fd < 0)
 		return -1;
-	for (size_t i = 0; i < count; i++) {
-		const uint8_t *at = parts[i].iov_base;
-
-		for (size_t left = parts[i].iov_len; left > 0;) {
-			ssize_t written = write(fd, at, left);
-
-			if (written < 0)
-				return -1;
-			at += written;
-			left -= (size_t)written;
-		}
-	}
+	for (size_t i = 0; i < count; i++)
+		if (!osd_write_all(fd, parts[i].iov_base, parts[i].iov_len))
+			return -1;
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ||
 	    lseek(fd, 0, SEEK_SET) < 0)
 		return -1;
