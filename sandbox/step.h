@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 struct osd_step {
 	char what[160]; /* "mount tmpfs", "write uid map", ... */

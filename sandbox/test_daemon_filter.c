@@ -2,11 +2,9 @@
 /* test_daemon_filter.c -- behind the filters of the daemon and of its janitor, with arguments that do no
  * harm: what must not work, and what must, a zygote's own filter among it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

@@ -3,8 +3,6 @@
  * (attributes_load.c). */
 #include "command/attributes.h"
 
-#include <string.h>
-
 #include "base/util.h"
 #include "command/context.h"
 #include "command/current.h"

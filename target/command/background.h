@@ -12,8 +12,6 @@
 #ifndef OSD_COMMAND_BACKGROUND_H
 #define OSD_COMMAND_BACKGROUND_H
 
-#include <stdbool.h>
-
 #include "base/status.h"
 #include "base/util.h"
 #include "command/context.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_list.c -- LIST and LIST COLLECTION, with and without attributes, with continuation
  * (osd2-wire 3.8). */
-#include <string.h>
 
 #include "base/util.h"
 #include "command/attributes.h"

@@ -5,7 +5,6 @@
  *
  * Data and sense data of an embedded command are its own: no object identification, field pointers
  * into the embedded CDB.  Not here: the functions themselves (command/task_management.h). */
-#include <string.h>
 
 #include "base/util.h"
 #include "command/commands.h"

@@ -3,7 +3,6 @@
 #include "base/test.h"
 #include "command/complete.h"
 #include "object/txn_run.h"
-#include "wire/sense.h"
 
 static enum osd_status lose(struct osd_txn *txn, void *arg)
 {

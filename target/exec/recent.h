@@ -5,7 +5,6 @@
 #ifndef OSD_EXEC_RECENT_H
 #define OSD_EXEC_RECENT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "exec/record/record.h"

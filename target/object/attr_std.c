@@ -3,7 +3,6 @@
  * (attr_table.c), and the numbers of a page. */
 #include "object/attr_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
 /* attr_stored.c -- attributes that are kept as records of their own, of the object at hand. */
 #include "object/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"

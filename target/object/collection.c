@@ -6,8 +6,6 @@
  * membership.c has the member's side. */
 #include "object/internal.h"
 
-#include <string.h>
-
 #include "base/util.h"
 #include "object/view_impl.h"
 #include "wire/cursor.h"

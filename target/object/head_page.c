@@ -4,7 +4,6 @@
  *
  * Of the settings, the drain is kept in the store; the rest holds until the target ends, and begins
  * as configured. */
-#include <string.h>
 
 #include "base/util.h"
 #include "object/internal.h"

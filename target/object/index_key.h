@@ -6,7 +6,6 @@
 #ifndef OSD_OBJECT_INDEX_KEY_H
 #define OSD_OBJECT_INDEX_KEY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -4,8 +4,6 @@
 #ifndef OSD_OBJECT_NAMED_H
 #define OSD_OBJECT_NAMED_H
 
-#include <string.h>
-
 #include "base/status.h"
 #include "object/names.h"
 #include "object/record.h"

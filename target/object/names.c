@@ -2,8 +2,6 @@
 /* names.c -- see names.h.  Not here: paths (name_find.c), LIST (name_walk.c). */
 #include "object/names.h"
 
-#include <string.h>
-
 #include "base/util.h"
 #include "object/internal.h"
 #include "object/name_cache.h"

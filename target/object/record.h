@@ -4,7 +4,6 @@
 #ifndef OSD_OBJECT_RECORD_H
 #define OSD_OBJECT_RECORD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

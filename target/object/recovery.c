@@ -6,7 +6,6 @@
 #include "object/view_impl.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -9,7 +9,6 @@
  * commands wait for a worker.  A piece is locked against writers while it is read. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"

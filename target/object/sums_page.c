@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sums_page.c -- attribute page B000_0004h of the root: checksums and the scrub.  Two of its numbers can be
  * set: 2 starts and stops the scrub, 3 is its rate until the target ends. */
-#include <string.h>
 
 #include "base/util.h"
 #include "object/internal.h"

@@ -2,7 +2,6 @@
 /* test_change.c -- changes of many pieces are seen as a whole or not at all; what is refused has
  * changed nothing; a structure check finds wrong counters. */
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include "object/draft.h"
 #include "object/internal.h"

@@ -2,7 +2,6 @@
 /* test_threads.c -- many threads on few objects: a write is seen whole or not at all, attributes
  * set together are read together, deadlock victims get through, and the figures come out right. */
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "object/test_support.h"
 

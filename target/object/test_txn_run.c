@@ -4,7 +4,6 @@
 #include "object/internal.h"
 #include "object/test_support.h"
 #include "object/txn_run.h"
-#include "testing/stores.h"
 
 #define TRIES (OSD_TXN_RETRIES + 1)
 

@@ -6,7 +6,6 @@
 #define OSD_OBJECT_UPKEEP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "object/object.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* version_page.c -- the versions of data_version.h as attributes: page 2000_0005h of a user object, page
  * 8000_0001h of a collection.  The collections of all user objects and of jobs have none. */
-#include <string.h>
 
 #include "base/util.h"
 #include "object/internal.h"

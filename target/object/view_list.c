@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* view_list.c -- which partition is a view of which one (view.h), and the sources of their objects. */
-#include <string.h>
 
 #include "base/util.h"
 #include "object/internal.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* view_members.c -- the changes of members that views of collections must follow (view_follow.c). */
-#include <stdlib.h>
 
 #include "base/util.h"
 #include "object/internal.h"

@@ -4,7 +4,6 @@
 #ifndef OSD_SECURITY_DH_H
 #define OSD_SECURITY_DH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

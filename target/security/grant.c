@@ -2,8 +2,6 @@
 /* grant.c -- see grant.h. */
 #include "security/grant.h"
 
-#include <stddef.h>
-
 #include "base/util.h"
 
 static enum osd_status refuse(uint16_t field, uint16_t *ret_field)

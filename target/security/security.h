@@ -5,7 +5,6 @@
 #define OSD_SECURITY_SECURITY_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "security/grant.h"
 

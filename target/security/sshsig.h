@@ -5,7 +5,6 @@
 #define OSD_SECURITY_SSHSIG_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "wire/sshsig.h"
 

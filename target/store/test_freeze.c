@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/test.h"
 #include "base/util.h"
 #include "testing/stores.h"

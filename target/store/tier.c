@@ -4,7 +4,6 @@
 #include "store/tier_impl.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/lock.h"

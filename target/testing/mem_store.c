@@ -7,7 +7,6 @@
 #include "testing/stores.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

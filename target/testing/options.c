@@ -2,7 +2,6 @@
 /* options.c -- the options for tests and benchmarks; tests/README.md lists them.  Where this library is
  * loaded, the parser of unit/config.h takes them beside those of the product. */
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "store/stand_in.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/util.h"

@@ -3,7 +3,6 @@
  * readings pushed to watchers.  It waits in epoll alone; no peer can block it. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>

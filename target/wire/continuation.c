@@ -2,8 +2,6 @@
 /* continuation.c -- the CDB continuation segment and its scatter/gather list. */
 #include "wire/continuation.h"
 
-#include <string.h>
-
 #include "base/util.h"
 #include "wire/cursor.h"
 

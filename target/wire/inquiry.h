@@ -5,7 +5,6 @@
 #ifndef OSD_WIRE_INQUIRY_H
 #define OSD_WIRE_INQUIRY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

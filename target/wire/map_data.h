@@ -5,7 +5,6 @@
 #ifndef OSD_WIRE_MAP_DATA_H
 #define OSD_WIRE_MAP_DATA_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,8 +2,6 @@
 /* sense.c -- descriptor-format sense data: the encoder. */
 #include "wire/sense.h"
 
-#include <string.h>
-
 #include "base/util.h"
 #include "wire/cursor.h"
 #include "wire/sense_layout.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_map_data.c -- READ MAP data: golden bytes, pieces of more than 4 GiB, truncation. */
-#include <string.h>
 
 #include "base/test.h"
 #include "wire/map_data.h"

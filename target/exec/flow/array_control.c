@@ -4,7 +4,6 @@
  * have their own and change with it.  Memory changes after the commit.  Until then no member
  * starts.  A change of one member and a change of the array exclude each other: the second caller
  * tries again. */
-#include "base/util.h"
 #include "exec/flow/flow.h"
 
 /* ---- memory; exec->lock held ----------------------------------------------------------------- */

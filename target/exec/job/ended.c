@@ -2,7 +2,6 @@
 /* ended.c -- the records of the jobs that ended last.  They are kept in memory, so that a poll
  * neither waits nor reads the store (job.h).  A thread that changes or removes the record of an
  * ended job drops it here first, in the same transaction. */
-#include <string.h>
 
 #include "exec/job/job.h"
 

@@ -32,7 +32,6 @@
 
 struct osd_exec;
 struct osd_run;
-struct osd_exec_text;
 
 #define OSD_POOL_DEFAULT   "default"
 #define OSD_POOL_ENGINE	   "python" /* of a pool that names none */

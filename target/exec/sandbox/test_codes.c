@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_codes.c -- which codes are sent to a sandbox that keeps some. */
-#include <string.h>
 
 #include "base/test.h"
 #include "exec/sandbox/sandbox.h"
