@@ -156,15 +156,13 @@ enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_o
 
 enum osd_status osd_attr_charge_containers(struct osd_objects *objects)
 {
-	struct osd_place place = {0, atomic_load(&objects->epoch), 0};
+	struct osd_place place = osd_root_place(objects);
 	enum osd_status status = charge_counted(objects, NULL, &place);
 
 	/* No other thread runs yet, so the list of partitions does not change. */
-	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
-		for (struct osd_partition *partition = objects->partitions[i];
-		     partition && status == OSD_OK; partition = partition->next) {
-			place = (struct osd_place){partition->id, partition->incarnation, 0};
-			status = charge_counted(objects, &partition->data, &place);
-		}
+	osd_each_partition (objects, partition, status == OSD_OK) {
+		place = osd_partition_place(partition);
+		status = charge_counted(objects, &partition->data, &place);
+	}
 	return status;
 }

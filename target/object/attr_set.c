@@ -78,8 +78,7 @@ static enum osd_status set_length(struct osd_txn *txn, uint64_t length)
 	effect->version = txn->length_version = osd_version_new(txn->objects);
 	if (osd_object_is_new(txn, txn->id))
 		effect->id = txn->id;
-	atomic_fetch_add(&txn->partition->references, 1);
-	effect->partition = txn->partition;
+	effect->partition = osd_partition_ref(txn->partition);
 	if (length && !(txn->record.flags & OSD_REC_HAS_FILES))
 		osd_head_place(txn->objects, length, &txn->record);
 	effect->head_part = txn->record.head_bytes;
@@ -197,8 +196,7 @@ static enum osd_status set_partition_quota(struct osd_txn *txn, enum osd_value_s
 	}
 	*copy = record;
 	effect->arg = copy;
-	atomic_fetch_add(&txn->partition->references, 1);
-	effect->partition = txn->partition;
+	effect->partition = osd_partition_ref(txn->partition);
 	effect->id = (struct osd_object_id){txn->id.partition_id, UINT64_MAX};
 	return OSD_OK;
 }

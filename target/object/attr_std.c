@@ -267,7 +267,7 @@ static enum osd_status limit_set(struct osd_txn *txn, const struct osd_place *pl
 enum osd_status osd_nonce_limit(struct osd_txn *txn, struct osd_object_id id, uint32_t number,
 				uint64_t *ret_limit)
 {
-	struct osd_place root = {0, atomic_load(&txn->objects->epoch), 0};
+	struct osd_place root = osd_root_place(txn->objects);
 	uint64_t own = 0, most;
 	enum osd_status status = limit_set(txn, &root, OSD_PAGE_ROOT_BASE, number, &most);
 

@@ -377,10 +377,8 @@ static enum osd_status list_partitions(struct osd_objects *objects, struct parti
 	osd_read_lock(&objects->partitions_lock);
 	capacity = atomic_load(&objects->partition_count) + 1;
 	ids->list = malloc(capacity * sizeof(*ids->list));
-	for (size_t i = 0; ids->list && i < OSD_PARTITION_BUCKETS; i++)
-		for (struct osd_partition *partition = objects->partitions[i];
-		     partition && ids->count < capacity; partition = partition->next)
-			ids->list[ids->count++] = partition->id;
+	osd_each_partition (objects, partition, ids->list && ids->count < capacity)
+		ids->list[ids->count++] = partition->id;
 	osd_rw_unlock(&objects->partitions_lock);
 	return ids->list ? OSD_OK : OSD_E_NO_MEMORY;
 }

@@ -131,21 +131,17 @@ void osd_heads_bytes(struct osd_objects *objects, uint64_t ret_bytes[2])
 {
 	ret_bytes[0] = ret_bytes[1] = 0;
 	osd_read_lock(&objects->partitions_lock);
-	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
-		for (struct osd_partition *partition = objects->partitions[i]; partition;
-		     partition = partition->next)
-			for (size_t on = 0; on < 2; on++)
-				ret_bytes[on] += atomic_load(&partition->head_bytes[on]);
+	osd_each_partition (objects, partition, true)
+		for (size_t on = 0; on < 2; on++)
+			ret_bytes[on] += atomic_load(&partition->head_bytes[on]);
 	osd_rw_unlock(&objects->partitions_lock);
 }
 
 /* ---- settings --------------------------------------------------------------------------------- */
 
-#define HEADS_PLACE(objects) ((struct osd_place){0, atomic_load(&(objects)->epoch), 0})
-
 enum osd_status osd_heads_load(struct osd_objects *objects)
 {
-	struct osd_place root = HEADS_PLACE(objects);
+	struct osd_place root = osd_root_place(objects);
 	struct osd_key key = osd_key_attribute(&root, OSD_PAGE_HEADS_ROOT, OSD_HEADS_DRAIN);
 	uint8_t value = 0;
 	size_t length;

@@ -49,11 +49,6 @@ static enum osd_status each_of(struct osd_objects *objects, struct osd_kv_txn *k
 	return status == OSD_OK && each->damaged ? OSD_E_MEDIUM : status;
 }
 
-static struct osd_place root_place(const struct osd_objects *objects)
-{
-	return (struct osd_place){0, atomic_load(&objects->epoch), 0};
-}
-
 enum osd_status osd_hooks_each(struct osd_txn *txn, struct osd_object_id id, osd_hook_fn *fn,
 			       void *arg)
 {
@@ -64,7 +59,7 @@ enum osd_status osd_hooks_each(struct osd_txn *txn, struct osd_object_id id, osd
 	if (status != OSD_OK || !osd_may_have_hooks(id.partition_id, id.object_id &&
 						txn->record.flags & OSD_REC_SURROGATE))
 		return status;
-	place = root_place(txn->objects);
+	place = osd_root_place(txn->objects);
 	if (osd_hook_mask(&txn->objects->hooks))
 		status = each_of(txn->objects, txn->kv, &each, &place);
 	place = txn->place;
@@ -126,7 +121,7 @@ static enum osd_status note_change(struct osd_txn *txn)
 	const enum osd_stack_level level = txn->id.object_id ? OSD_STACK_OWN
 					   : txn->partition  ? OSD_STACK_PARTITION
 							     : OSD_STACK_ROOT;
-	const struct osd_place place = txn->partition ? txn->place : root_place(txn->objects);
+	const struct osd_place place = txn->partition ? txn->place : osd_root_place(txn->objects);
 	struct osd_effect *effect = osd_txn_effect(txn, run_hooks);
 	unsigned mask;
 	enum osd_status status = effect ? find_mask(txn->objects, txn->kv, level, &place, &mask)
@@ -136,10 +131,7 @@ static enum osd_status note_change(struct osd_txn *txn)
 		return status;
 	effect->id = txn->id;
 	effect->value = (atomic_fetch_add(&txn->objects->hook_changes, 1) + 1) << 8 | mask;
-	if (txn->partition) {
-		atomic_fetch_add(&txn->partition->references, 1);
-		effect->partition = txn->partition;
-	}
+	effect->partition = osd_partition_ref(txn->partition);
 	if (txn->id.object_id == 0)
 		return OSD_OK;
 	txn->record.flags = (uint16_t)((txn->record.flags & ~(OSD_REC_CHECKED | OSD_REC_FOLLOWED)) |
@@ -180,15 +172,13 @@ static enum osd_status load(struct osd_objects *objects, enum osd_stack_level le
 
 enum osd_status osd_hooks_load(struct osd_objects *objects)
 {
-	struct osd_place place = root_place(objects);
+	struct osd_place place = osd_root_place(objects);
 	enum osd_status status = load(objects, OSD_STACK_ROOT, &place, &objects->hooks);
 
-	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
-		for (struct osd_partition *partition = objects->partitions[i];
-		     partition && status == OSD_OK; partition = partition->next) {
-			place = (struct osd_place){partition->id, partition->incarnation, 0};
-			status = load(objects, OSD_STACK_PARTITION, &place, &partition->hooks);
-		}
+	osd_each_partition (objects, partition, status == OSD_OK) {
+		place = osd_partition_place(partition);
+		status = load(objects, OSD_STACK_PARTITION, &place, &partition->hooks);
+	}
 	return status;
 }
 

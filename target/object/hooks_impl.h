@@ -37,6 +37,7 @@ enum osd_status osd_object_make_due(struct osd_object *object);
 bool osd_object_lacks_due(const struct osd_object *object);
 /* Called after a change of data, and after count objects were made. */
 void osd_due_tell(struct osd_objects *objects, struct osd_object_id first, uint64_t count);
+/* Hooks, or a stack: functions and objects of jobs are what they are. */
 bool osd_may_have_hooks(uint64_t partition_id, bool surrogate);
 /* hooks: a mask in memory. keep: the later one of it and value. */
 static inline unsigned osd_hook_mask(const _Atomic uint64_t *hooks)

@@ -294,8 +294,7 @@ static enum osd_status change_stage(struct osd_txn *txn, uint32_t page, enum osd
 	if (!effect)
 		return OSD_E_NO_MEMORY;
 	effect->id = (struct osd_object_id){txn->id.partition_id, UINT64_MAX};
-	atomic_fetch_add(&txn->partition->references, 1);
-	effect->partition = txn->partition;
+	effect->partition = osd_partition_ref(txn->partition);
 	return osd_index_put(txn->kv, txn->partition, page, &record);
 }
 

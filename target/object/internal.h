@@ -156,4 +156,20 @@ struct osd_objects {
 	struct osd_space_log space;
 };
 
+/* The partitions in memory, while the condition holds: under partitions_lock, or before other threads run. */
+#define osd_each_partition(objects, partition, condition)                                          \
+	for (size_t bucket_ = 0; bucket_ < OSD_PARTITION_BUCKETS; bucket_++)                       \
+		for (struct osd_partition *partition = (objects)->partitions[bucket_];             \
+		     partition && (condition); partition = partition->next)
+
+static inline struct osd_place osd_root_place(const struct osd_objects *objects)
+{
+	return (struct osd_place){0, atomic_load(&objects->epoch), 0};
+}
+
+static inline struct osd_place osd_partition_place(const struct osd_partition *partition)
+{
+	return (struct osd_place){partition->id, partition->incarnation, 0};
+}
+
 #endif

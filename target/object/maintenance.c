@@ -20,15 +20,9 @@ static void settle_partitions(struct osd_objects *objects)
 	size_t count = 0;
 
 	osd_read_lock(&objects->partitions_lock);
-	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++) {
-		for (struct osd_partition *partition = objects->partitions[i]; partition;
-		     partition = partition->next) {
-			if (count < OSD_ARRAY_SIZE(dirty) && atomic_load(&partition->times_dirty)) {
-				atomic_fetch_add(&partition->references, 1);
-				dirty[count++] = partition;
-			}
-		}
-	}
+	osd_each_partition (objects, partition, count < OSD_ARRAY_SIZE(dirty))
+		if (atomic_load(&partition->times_dirty))
+			dirty[count++] = osd_partition_ref(partition);
 	osd_rw_unlock(&objects->partitions_lock);
 	for (size_t i = 0; i < count; i++) {
 		osd_partition_settle(objects, dirty[i]);

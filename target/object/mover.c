@@ -106,9 +106,7 @@ static bool scan_record(void *arg, struct osd_bytes key, struct osd_bytes value)
 		scan->passed_over++;
 	} else {
 		scan->records[scan->count] = record;
-		scan->found[scan->count++] =
-			(struct osd_place){osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4),
-					   osd_get_be(bytes + OSD_KEY_PARTITION_PART, 8)};
+		scan->found[scan->count++] = osd_key_place(bytes);
 	}
 	return true;
 }

@@ -159,9 +159,8 @@ static enum osd_status take(struct osd_txn *txn, struct osd_object_id directory,
 		status = osd_name_in_tree(txn, true, &id);
 	if (status == OSD_OK)
 		status = osd_txn_take(txn, id, true);
-	*ret_place = directory.partition_id
-			     ? osd_place_beside(&txn->place, directory.object_id)
-			     : (struct osd_place){0, atomic_load(&txn->objects->epoch), 0};
+	*ret_place = directory.partition_id ? osd_place_beside(&txn->place, directory.object_id)
+					    : osd_root_place(txn->objects);
 	return status;
 }
 
@@ -273,7 +272,7 @@ static enum osd_status drop_all(struct osd_txn *txn)
 		directory = txn->id.object_id
 				    ? osd_place_beside(&txn->place,
 						       osd_get_be(bytes + OSD_KEY_OBJECT_PART, 8))
-				    : (struct osd_place){0, atomic_load(&txn->objects->epoch), 0};
+				    : osd_root_place(txn->objects);
 		status = drop_records(txn, &directory,
 				      (struct osd_name){bytes + OSD_NAMED_NAME_AT,
 							key.length - OSD_NAMED_NAME_AT});

@@ -173,8 +173,7 @@ static enum osd_status count_new(struct osd_txn *txn, struct osd_partition *part
 	}
 	(*ret_effect)->value = count;
 	(*ret_effect)->arg = account;
-	atomic_fetch_add(&partition->references, 1);
-	(*ret_effect)->partition = partition;
+	(*ret_effect)->partition = osd_partition_ref(partition);
 	return OSD_OK;
 }
 
@@ -252,8 +251,7 @@ enum osd_status osd_object_begin_new(struct osd_txn *txn, struct osd_partition *
 	txn->id = (struct osd_object_id){partition->id, *ret_id};
 	txn->place = (struct osd_place){partition->id, partition->incarnation, *ret_id};
 	txn->removals = atomic_load(&txn->objects->removals);
-	atomic_fetch_add(&partition->references, 1);
-	txn->partition = partition;
+	txn->partition = osd_partition_ref(partition);
 	txn->record = *record;
 	if (hooks & OSD_HOOK_AFTER)
 		txn->record.flags |= OSD_REC_DUE;
@@ -319,8 +317,7 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 	if (!effect)
 		return OSD_E_NO_MEMORY;
 	effect->value = next;
-	atomic_fetch_add(&partition->references, 1);
-	effect->partition = partition;
+	effect->partition = osd_partition_ref(partition);
 	osd_put_be(bytes, next, sizeof(bytes));
 	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, 8},
 			  0);
@@ -391,8 +388,7 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 	effect->head_part = osd_head_part(txn->record.head_bytes, txn->record.length);
 	effect->head_on = txn->record.head_on;
 	effect->arg = osd_txn_account(txn);
-	atomic_fetch_add(&txn->partition->references, 1);
-	effect->partition = txn->partition;
+	effect->partition = osd_partition_ref(txn->partition);
 	txn->dirty = false;
 	return osd_txn_let_go(txn);
 }

@@ -122,8 +122,7 @@ enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id
 		status = osd_txn_take(txn, id, true);
 	if (status != OSD_OK)
 		return status;
-	partition = txn->partition;
-	atomic_fetch_add(&partition->references, 1);
+	partition = osd_partition_ref(txn->partition);
 	status = remove_one(txn);
 	return status == OSD_OK ? remove_from_views(txn, partition, id.object_id) : status;
 }

@@ -67,9 +67,8 @@ void osd_partition_insert(struct osd_objects *objects, struct osd_partition *par
 	struct osd_partition **bucket = bucket_of(objects, partition->id);
 
 	osd_write_lock(&objects->partitions_lock);
-	atomic_fetch_add(&partition->references, 1);
 	partition->next = *bucket;
-	*bucket = partition;
+	*bucket = osd_partition_ref(partition);
 	osd_rw_unlock(&objects->partitions_lock);
 	osd_note_policy_change(objects);
 }
@@ -165,15 +164,13 @@ enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *t
 	struct osd_partition *partition = NULL;
 
 	if (find_in_txn(txn, id, &partition)) {
-		if (partition)
-			atomic_fetch_add(&partition->references, 1);
+		osd_partition_ref(partition);
 	} else {
 		osd_read_lock(&objects->partitions_lock);
 		partition = *bucket_of(objects, id);
 		while (partition && partition->id != id)
 			partition = partition->next;
-		if (partition)
-			atomic_fetch_add(&partition->references, 1);
+		osd_partition_ref(partition);
 		osd_rw_unlock(&objects->partitions_lock);
 	}
 	if (!partition)

@@ -98,7 +98,14 @@ static inline struct osd_charge_account *osd_account_of(struct osd_partition *pa
 /* The partition, with a reference.  With txn also one that txn has made; txn may be NULL. */
 enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *txn, uint64_t id,
 				  struct osd_partition **ret_partition);
-void osd_partition_put(struct osd_partition *partition); /* NULL is fine */
+/* Another reference; NULL is fine, here and when it is put. */
+static inline struct osd_partition *osd_partition_ref(struct osd_partition *partition)
+{
+	if (partition)
+		atomic_fetch_add(&partition->references, 1);
+	return partition;
+}
+void osd_partition_put(struct osd_partition *partition);
 OSD_DEFINE_CLEANUP(struct osd_partition *, osd_partition_put)
 /* Makes a partition in memory from its record. */
 struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_record *record);
@@ -119,6 +126,9 @@ enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record
 /* Once committed: quotas, bypass and tag in memory become the record's. */
 void osd_partition_apply_quotas(struct osd_partition *partition,
 				const struct osd_partition_record *record);
+/* OSD_E_NOT_EMPTY: it has user objects or collections. apart_too: jobs that stand apart count, too. */
+enum osd_status osd_partition_check_empty(struct osd_txn *txn,
+					  const struct osd_partition *partition, bool apart_too);
 /* Forgets all partitions and objects (FORMAT OSD). */
 void osd_partitions_forget(struct osd_objects *objects);
 

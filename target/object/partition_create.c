@@ -115,26 +115,30 @@ enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id,
 
 /* ---- remove ------------------------------------------------------------------------------ */
 
-/* Ids below the first are the target's own collections, which do not count as contents.  Neither do
- * finished jobs that stand apart. */
+struct contents {
+	bool apart_too, found;
+};
+
 static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
-	if (osd_record_is_apart(key, value))
-		return true;
-	*(bool *)arg = true;
-	return false;
+	struct contents *contents = arg;
+
+	contents->found = contents->apart_too || !osd_record_is_apart(key, value);
+	return !contents->found;
 }
 
-static enum osd_status check_empty(struct osd_txn *txn, const struct osd_partition *partition)
+/* Ids below the first are the target's own collections, which do not count as contents. */
+enum osd_status osd_partition_check_empty(struct osd_txn *txn,
+					  const struct osd_partition *partition, bool apart_too)
 {
 	struct osd_place first = {partition->id, partition->incarnation, OSD_FIRST_ID};
 	struct osd_key key = osd_key_object(&first);
-	bool found = false;
+	struct contents contents = {apart_too, false};
 	enum osd_status status =
 		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			    OSD_KEY_PARTITION_PART, found_one, &found);
+			    OSD_KEY_PARTITION_PART, found_one, &contents);
 
-	return status == OSD_OK && found ? OSD_E_NOT_EMPTY : status;
+	return status == OSD_OK && contents.found ? OSD_E_NOT_EMPTY : status;
 }
 
 enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id, bool contents)
@@ -149,7 +153,7 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 	if (status == OSD_OK)
 		status = osd_partition_hold(txn, partition, true, NULL);
 	if (status == OSD_OK && !contents)
-		status = check_empty(txn, partition);
+		status = osd_partition_check_empty(txn, partition, false);
 	if (status == OSD_OK)
 		status = osd_view_removed(txn, partition);
 	if (status == OSD_OK)

@@ -165,11 +165,9 @@ static struct osd_effect *charge_of(struct osd_txn *txn, struct osd_partition *p
 	effect = osd_txn_effect(txn, run_charged);
 	if (!effect)
 		return NULL;
-	effect->partition = partition;
+	effect->partition = osd_partition_ref(partition);
 	effect->arg = account;
 	effect->head_on = what;
-	if (partition)
-		atomic_fetch_add(&partition->references, 1);
 	return txn->charge = effect;
 }
 

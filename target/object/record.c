@@ -303,6 +303,12 @@ struct osd_key osd_key_dead_epoch(uint32_t epoch)
 	return key;
 }
 
+struct osd_place osd_key_place(const uint8_t *bytes)
+{
+	return (struct osd_place){osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4),
+				  osd_get_be(bytes + OSD_KEY_PARTITION_PART, 8)};
+}
+
 bool osd_record_is_apart(struct osd_bytes key, struct osd_bytes value)
 {
 	struct osd_record record;

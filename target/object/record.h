@@ -174,6 +174,9 @@ struct osd_key osd_key_files(enum osd_meta_kind kind, const struct osd_place *pl
 			     uint64_t generation);
 struct osd_key osd_key_dead_epoch(uint32_t epoch);
 
+/* The place that a key of OSD_KEY_OBJECT_PART bytes, or more, begins with. */
+struct osd_place osd_key_place(const uint8_t *bytes);
+
 static inline struct osd_bytes osd_key_bytes(const struct osd_key *key)
 {
 	return (struct osd_bytes){key->bytes, key->length};

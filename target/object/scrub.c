@@ -277,8 +277,7 @@ static bool scan_record(void *arg, struct osd_bytes key, struct osd_bytes value)
 
 	if (key.length != OSD_KEY_OBJECT_PART)
 		return true;
-	place = (struct osd_place){osd_get_be(bytes, 8), (uint32_t)osd_get_be(bytes + 8, 4),
-				   osd_get_be(bytes + OSD_KEY_PARTITION_PART, 8)};
+	place = osd_key_place(bytes);
 	if (scan->looked_at++ == SCAN_RECORDS || scan->count == SCAN_OBJECTS) {
 		scan->next = place;
 		scan->more = true;

@@ -155,20 +155,18 @@ static void look_at_partitions(struct osd_objects *objects, struct osd_space *sp
 {
 	*ret_on_ssd = 0;
 	osd_read_lock(&objects->partitions_lock);
-	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
-		for (struct osd_partition *partition = objects->partitions[i]; partition;
-		     partition = partition->next) {
-			uint64_t quota = atomic_load(&partition->data.capacity);
+	osd_each_partition (objects, partition, true) {
+		uint64_t quota = atomic_load(&partition->data.capacity);
 
-			*ret_on_ssd += atomic_load(&partition->head_bytes[0]);
-			insert(space, &(struct osd_space_partition){
-					      .id = partition->id,
-					      .used_bytes = atomic_load(&partition->data.used_bytes),
-					      .charged_bytes = atomic_load(&partition->data.charged_bytes),
-					      .has_quota = quota != OSD_NO_LIMIT,
-					      .quota_bytes = quota,
-					      .objects = atomic_load(&partition->data.object_count)});
-		}
+		*ret_on_ssd += atomic_load(&partition->head_bytes[0]);
+		insert(space, &(struct osd_space_partition){
+				      .id = partition->id,
+				      .used_bytes = atomic_load(&partition->data.used_bytes),
+				      .charged_bytes = atomic_load(&partition->data.charged_bytes),
+				      .has_quota = quota != OSD_NO_LIMIT,
+				      .quota_bytes = quota,
+				      .objects = atomic_load(&partition->data.object_count)});
+	}
 	osd_rw_unlock(&objects->partitions_lock);
 }
 

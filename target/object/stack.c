@@ -11,12 +11,6 @@ uint32_t osd_stack_page(enum osd_object_type type)
 	return osd_page_base(type) + OSD_PAGE_STACK;
 }
 
-/* Functions and objects of jobs are what they are. */
-static bool may_have_stack(uint64_t partition_id, bool surrogate)
-{
-	return partition_id > OSD_FUNCTION_PARTITION_LAST && !surrogate;
-}
-
 static bool is_above(const struct osd_objects *objects, const struct osd_partition *partition)
 {
 	return osd_hook_mask(&partition->stacked) | osd_hook_mask(&objects->stacked);
@@ -26,13 +20,13 @@ bool osd_object_is_stacked(const struct osd_object *object)
 {
 	return (atomic_load_explicit(&object->stacked, memory_order_acquire) ||
 		is_above(object->objects, object->partition)) &&
-	       may_have_stack(object->id.partition_id, object->surrogate);
+	       osd_may_have_hooks(object->id.partition_id, object->surrogate);
 }
 
 static bool is_there(const struct osd_txn *txn)
 {
 	return osd_txn_type(txn) == OSD_USER_OBJECT &&
-	       may_have_stack(txn->id.partition_id, txn->record.flags & OSD_REC_SURROGATE) &&
+	       osd_may_have_hooks(txn->id.partition_id, txn->record.flags & OSD_REC_SURROGATE) &&
 	       (txn->record.flags & OSD_REC_STACKED || is_above(txn->objects, txn->partition));
 }
 
@@ -94,8 +88,7 @@ enum osd_status osd_stack_members_changed(struct osd_txn *txn)
 
 	if (!effect)
 		return OSD_E_NO_MEMORY;
-	atomic_fetch_add(&txn->partition->references, 1);
-	effect->partition = txn->partition;
+	effect->partition = osd_partition_ref(txn->partition);
 	return OSD_OK;
 }
 
@@ -131,7 +124,7 @@ static enum osd_status has_values(struct osd_objects *objects, struct osd_kv_txn
 static enum osd_status note_above(struct osd_txn *txn)
 {
 	struct osd_effect *effect = osd_txn_effect(txn, run_stacked);
-	const struct osd_place root = {0, atomic_load(&txn->objects->epoch), 0};
+	const struct osd_place root = osd_root_place(txn->objects);
 	bool any = false;
 	enum osd_status status =
 		effect ? has_values(txn->objects, txn->kv, txn->partition ? &txn->place : &root,
@@ -141,10 +134,7 @@ static enum osd_status note_above(struct osd_txn *txn)
 	if (status != OSD_OK)
 		return status;
 	effect->value = (atomic_fetch_add(&txn->objects->stack_numbers, 1) + 1) << 8 | any;
-	if (txn->partition) {
-		atomic_fetch_add(&txn->partition->references, 1);
-		effect->partition = txn->partition;
-	}
+	effect->partition = osd_partition_ref(txn->partition);
 	return OSD_OK;
 }
 
@@ -155,8 +145,7 @@ static enum osd_status note_there(struct osd_txn *txn)
 	if (!effect)
 		return OSD_E_NO_MEMORY;
 	effect->id = txn->id;
-	atomic_fetch_add(&txn->partition->references, 1);
-	effect->partition = txn->partition;
+	effect->partition = osd_partition_ref(txn->partition);
 	txn->record.flags |= OSD_REC_STACKED;
 	txn->dirty = true;
 	return OSD_OK;
@@ -359,7 +348,7 @@ static enum osd_status each_in_partition(struct osd_txn *txn, struct each *each,
 static enum osd_status each_above(struct osd_txn *txn, struct each *each,
 				  const struct osd_stack_made *made)
 {
-	const struct osd_place root = {0, atomic_load(&txn->objects->epoch), 0};
+	const struct osd_place root = osd_root_place(txn->objects);
 	enum osd_status status = OSD_OK;
 
 	if (!each->counts && osd_hook_mask(&txn->partition->stacked))
@@ -390,7 +379,7 @@ enum osd_status osd_stack_each_above(struct osd_txn *txn, const struct osd_stack
 	enum osd_status status =
 		osd_txn_take(txn, (struct osd_object_id){made->partition_id, 0}, false);
 
-	if (status != OSD_OK || !may_have_stack(made->partition_id, false))
+	if (status != OSD_OK || !osd_may_have_hooks(made->partition_id, false))
 		return status;
 	return each_above(txn, &each, made);
 }
@@ -399,26 +388,23 @@ bool osd_stack_may_be_above(struct osd_objects *objects, uint64_t partition_id)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 
-	return may_have_stack(partition_id, false) &&
+	return osd_may_have_hooks(partition_id, false) &&
 	       osd_partition_get(objects, NULL, partition_id, &partition) == OSD_OK &&
 	       is_above(objects, partition);
 }
 
 enum osd_status osd_stacks_load(struct osd_objects *objects)
 {
-	struct osd_place place = {0, atomic_load(&objects->epoch), 0};
+	struct osd_place place = osd_root_place(objects);
 	bool any = false;
 	enum osd_status status = has_values(objects, NULL, &place, osd_stack_page(OSD_ROOT), &any);
 
 	atomic_store(&objects->stacked, any);
-	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
-		for (struct osd_partition *partition = objects->partitions[i];
-		     partition && status == OSD_OK; partition = partition->next) {
-			place = (struct osd_place){partition->id, partition->incarnation, 0};
-			status = has_values(objects, NULL, &place, osd_stack_page(OSD_PARTITION),
-					    &any);
-			atomic_store(&partition->stacked, any);
-		}
+	osd_each_partition (objects, partition, status == OSD_OK) {
+		place = osd_partition_place(partition);
+		status = has_values(objects, NULL, &place, osd_stack_page(OSD_PARTITION), &any);
+		atomic_store(&partition->stacked, any);
+	}
 	return status;
 }
 

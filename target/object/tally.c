@@ -150,8 +150,7 @@ enum osd_status osd_tally_note(struct osd_txn *txn, struct osd_partition *partit
 	if (status != OSD_OK)
 		return status;
 	txn->notes.list[txn->notes.count++] =
-		(struct osd_tally_note){partition, of, first, count, added};
-	atomic_fetch_add(&partition->references, 1);
+		(struct osd_tally_note){osd_partition_ref(partition), of, first, count, added};
 	if (is_membership(of))
 		atomic_fetch_add(&partition->members_changing, 1);
 	return OSD_OK;

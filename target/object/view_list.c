@@ -269,37 +269,17 @@ static enum osd_status join(struct osd_txn *txn, const struct osd_partition *vie
 	return write_list(txn, collection, &list);
 }
 
-static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	(void)key, (void)value;
-	*(bool *)arg = true;
-	return false;
-}
-
-static enum osd_status is_empty(struct osd_txn *txn, const struct osd_partition *partition,
-				bool *ret_empty)
-{
-	struct osd_place first = {partition->id, partition->incarnation, OSD_FIRST_ID};
-	struct osd_key key = osd_key_object(&first);
-	bool found = false;
-	enum osd_status status =
-		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			    OSD_KEY_PARTITION_PART, found_one, &found);
-
-	*ret_empty = !found;
-	return status;
-}
-
 /* The partition is held for a change, so nothing is made in it. */
 static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition,
 			    const struct osd_view *view)
 {
 	struct osd_effect *effect;
-	bool empty = false;
-	enum osd_status status = is_empty(txn, partition, &empty);
+	enum osd_status status = osd_partition_check_empty(txn, partition, true);
 
+	if (status == OSD_E_NOT_EMPTY)
+		status = OSD_E_PARAM_FIELD;
 	if (status == OSD_OK)
-		status = empty ? check_chain(txn, partition->id, view->base) : OSD_E_PARAM_FIELD;
+		status = check_chain(txn, partition->id, view->base);
 	if (status == OSD_OK)
 		status = join(txn, partition, view->base, view->collection);
 	if (status != OSD_OK)
@@ -309,8 +289,7 @@ static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition
 	effect = osd_txn_effect(txn, run_is_view);
 	if (!effect)
 		return OSD_E_NO_MEMORY;
-	atomic_fetch_add(&partition->references, 1);
-	effect->partition = partition;
+	effect->partition = osd_partition_ref(partition);
 	return OSD_OK;
 }
 
@@ -372,9 +351,7 @@ enum osd_status osd_views_load(struct osd_objects *objects)
 {
 	enum osd_status status = OSD_OK;
 
-	for (size_t i = 0; i < OSD_PARTITION_BUCKETS; i++)
-		for (struct osd_partition *partition = objects->partitions[i];
-		     partition && status == OSD_OK; partition = partition->next)
-			status = load(objects, partition);
+	osd_each_partition (objects, partition, status == OSD_OK)
+		status = load(objects, partition);
 	return status;
 }

@@ -125,10 +125,10 @@ enum osd_status osd_view_tree(struct osd_txn *txn, uint64_t partition_id, bool c
 	enum osd_status status;
 
 	if (at_hand && at_hand->id == partition_id && !atomic_load(&at_hand->shows)) {
-		*ret_tree = (struct osd_place){partition_id, at_hand->incarnation, 0};
+		*ret_tree = osd_partition_place(at_hand);
 		return OSD_OK;
 	}
-	*ret_tree = (struct osd_place){0, atomic_load(&txn->objects->epoch), 0};
+	*ret_tree = osd_root_place(txn->objects);
 	if (partition_id == 0)
 		return OSD_OK;
 	status = take_partition(txn, partition_id, ret_tree, &may_be_view);
