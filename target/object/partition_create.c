@@ -115,32 +115,6 @@ enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id,
 
 /* ---- remove ------------------------------------------------------------------------------ */
 
-struct contents {
-	bool apart_too, found;
-};
-
-static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct contents *contents = arg;
-
-	contents->found = contents->apart_too || !osd_record_is_apart(key, value);
-	return !contents->found;
-}
-
-/* Ids below the first are the target's own collections, which do not count as contents. */
-enum osd_status osd_partition_check_empty(struct osd_txn *txn,
-					  const struct osd_partition *partition, bool apart_too)
-{
-	struct osd_place first = {partition->id, partition->incarnation, OSD_FIRST_ID};
-	struct osd_key key = osd_key_object(&first);
-	struct contents contents = {apart_too, false};
-	enum osd_status status =
-		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			    OSD_KEY_PARTITION_PART, found_one, &contents);
-
-	return status == OSD_OK && contents.found ? OSD_E_NOT_EMPTY : status;
-}
-
 enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id, bool contents)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;

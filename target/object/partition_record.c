@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* partition_record.c -- the records of partitions and of the root, inside a transaction. */
+/* partition_record.c -- the records of partitions and of the root, and whether a partition has objects, inside a transaction. */
 #include "object/internal.h"
 
 #include <stdlib.h>
@@ -94,4 +94,32 @@ enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record
 	osd_root_record_encode(root, bytes);
 	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key),
 			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+/* ---- contents --------------------------------------------------------------------------------- */
+
+struct contents {
+	bool apart_too, found;
+};
+
+static bool found_one(void *arg, struct osd_bytes key, struct osd_bytes value)
+{
+	struct contents *contents = arg;
+
+	contents->found = contents->apart_too || !osd_record_is_apart(key, value);
+	return !contents->found;
+}
+
+/* Ids below the first are the target's own collections, which do not count as contents. */
+enum osd_status osd_partition_check_empty(struct osd_txn *txn,
+					  const struct osd_partition *partition, bool apart_too)
+{
+	struct osd_place first = {partition->id, partition->incarnation, OSD_FIRST_ID};
+	struct osd_key key = osd_key_object(&first);
+	struct contents contents = {apart_too, false};
+	enum osd_status status =
+		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			    OSD_KEY_PARTITION_PART, found_one, &contents);
+
+	return status == OSD_OK && contents.found ? OSD_E_NOT_EMPTY : status;
 }
