@@ -85,9 +85,9 @@ static void welcome(struct osd_daemon *daemon)
 	struct osd_wr w = osd_wr_init(body, sizeof(body));
 
 	osd_wr_be(&w, strlen(daemon->level->name), 2);
-	osd_wr_bytes(&w, daemon->level->name, strlen(daemon->level->name));
+	osd_wr_text(&w, daemon->level->name);
 	osd_wr_be(&w, strlen(daemon->missing), 2);
-	osd_wr_bytes(&w, daemon->missing, strlen(daemon->missing));
+	osd_wr_text(&w, daemon->missing);
 	osd_target_send(daemon, OSD_SANDBOXD_WELCOME, 0, body, osd_wr_used(&w), NULL, 0);
 }
 

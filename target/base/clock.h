@@ -28,7 +28,7 @@ static inline uint64_t osd_monotonic_usec(void)
 	return osd_monotonic_nsec() / 1000;
 }
 
-/* For osd_cond_timedwait. */
+/* For osd_cond_timedwait, or to sleep so long. */
 static inline struct timespec osd_timespec(uint64_t usec)
 {
 	return (struct timespec){(time_t)(usec / 1000000), (long)(usec % 1000000) * 1000};

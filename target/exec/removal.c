@@ -2,13 +2,13 @@
 /* removal.c -- the effects of removals on jobs (exec.h): surrogates, partitions, collections,
  * FORMAT OSD. */
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/target.h"
 
-#define FORMAT_WAIT_SEC 2
+#define FORMAT_WAIT_USEC 2000000
 
 struct in_partition {
 	uint64_t partition_id;
@@ -186,12 +186,10 @@ static bool any_job(const struct osd_job *job, const void *arg)
 
 void osd_exec_end_jobs(struct osd_exec *exec)
 {
-	struct timespec until;
+	struct timespec until = osd_timespec(osd_monotonic_usec() + FORMAT_WAIT_USEC);
 	size_t left;
 	int error = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += FORMAT_WAIT_SEC;
 	osd_lock(&exec->lock);
 	exec->formatting = true; /* nothing is started until osd_exec_formatted */
 	osd_unlock(&exec->lock);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -43,14 +43,6 @@ static void name_after_store(struct osd_objects *objects)
 	memcpy(objects->system_id, objects->media->system_id, sizeof(objects->system_id));
 }
 
-static double seconds_since(const struct timespec *start)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
-}
-
 /* Called when the database meets a full disk.  Removing the ballast makes room for the pages in the
  * database's cache.  From now on commands that need space are refused, until there is room for the
  * ballast again. */
@@ -69,10 +61,9 @@ static enum osd_status open_records(struct osd_objects *objects,
 {
 	OSD_CLEANUP_FREE char *path = NULL;
 	struct osd_bdb_config bdb = {.cache_bytes = config->cache_bytes};
-	struct timespec start;
+	uint64_t start_nsec = osd_monotonic_nsec();
 	enum osd_status status;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	if (asprintf(&path, "%s/db", config->directory) < 0)
 		return OSD_E_NO_MEMORY;
 	bdb.directory = path;
@@ -83,7 +74,7 @@ static enum osd_status open_records(struct osd_objects *objects,
 	if (status != OSD_OK &&
 	    (osd_media_ballast_release(objects->media) || atomic_load(&objects->disk_full)))
 		status = osd_bdb_open(&bdb, message, &objects->kv);
-	objects->recovery_seconds = seconds_since(&start);
+	objects->recovery_seconds = (double)(osd_monotonic_nsec() - start_nsec) / 1e9;
 	return status;
 }
 

@@ -6,7 +6,6 @@
 #include "object/view_impl.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -350,11 +349,9 @@ static void find_capacity(struct osd_objects *objects)
 
 enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 {
-	struct timespec start, end;
-	enum osd_status status;
+	uint64_t start_nsec = osd_monotonic_nsec();
+	enum osd_status status = begin_run(objects);
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	status = begin_run(objects);
 	if (status == OSD_OK)
 		status = osd_sums_begin_run(objects);
 	if (status == OSD_OK)
@@ -379,8 +376,6 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 		return OSD_EXPLAIN(message, status, "recovery of the store failed: %s",
 				   osd_status_info(status)->meaning);
 	find_capacity(objects);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	objects->recovery_seconds +=
-		(double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+	objects->recovery_seconds += (double)(osd_monotonic_nsec() - start_nsec) / 1e9;
 	return OSD_OK;
 }

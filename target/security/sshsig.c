@@ -39,7 +39,7 @@ static size_t signed_bytes(const struct osd_sshsig *signature, struct osd_span m
 	uint8_t digest[64];
 
 	gcry_md_hash_buffer(algorithm, digest, message.bytes, message.length);
-	osd_wr_bytes(&w, MAGIC, strlen(MAGIC));
+	osd_wr_text(&w, MAGIC);
 	put_string(&w, signature->name_space.bytes, signature->name_space.length);
 	put_string(&w, NULL, 0);
 	put_string(&w, signature->hash.bytes, signature->hash.length);

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/lock.h"
@@ -35,12 +34,6 @@ struct osd_freeze {
 	uint64_t deadline_usec; /* monotonic; under lock */
 };
 
-static struct timespec to_timespec(uint64_t usec)
-{
-	return (struct timespec){.tv_sec = (time_t)(usec / 1000000),
-				 .tv_nsec = (long)(usec % 1000000 * 1000)};
-}
-
 /* ---- the gate ---------------------------------------------------------------------------- */
 
 static void let_go(struct osd_freeze *freeze)
@@ -58,7 +51,7 @@ static void wait_for_end(struct osd_freeze *freeze)
 {
 	osd_lock(&freeze->lock);
 	while (atomic_load(&freeze->on)) {
-		struct timespec until = to_timespec(freeze->deadline_usec);
+		struct timespec until = osd_timespec(freeze->deadline_usec);
 
 		if (osd_monotonic_usec() >= freeze->deadline_usec)
 			let_go(freeze);
@@ -199,7 +192,7 @@ static void prepare(struct osd_freeze *freeze, struct frozen_data *cold, struct 
 /* False: transactions are still open at until_usec. */
 static bool drain(struct osd_freeze *freeze, uint64_t until_usec)
 {
-	struct timespec until = to_timespec(until_usec);
+	struct timespec until = osd_timespec(until_usec);
 
 	osd_assert_held(&freeze->lock);
 	while (atomic_load(&freeze->changing) > 0)

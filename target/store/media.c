@@ -13,9 +13,9 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/util.h"
 #include "store/superblock.h"
@@ -143,12 +143,10 @@ static bool fresh_superblock(uint64_t head_bytes, struct osd_superblock *superbl
 	/* Code set binary, designator type T10 vendor id, as in a VPD designation descriptor. */
 	static const uint8_t designator[12] = {0x01, 0x01, 0x00, 0x10, 'I', 'O',
 					       'S',  'D',  ' ',	 ' ',  ' ', ' '};
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	superblock->role = OSD_ROOT_MAIN;
 	superblock->head_bytes = head_bytes;
-	superblock->created_ms = (uint64_t)now.tv_sec * 1000;
+	superblock->created_ms = osd_wall_msec();
 	memcpy(superblock->system_id, designator, sizeof(designator));
 	if (getrandom(superblock->store_id, OSD_MEDIA_STORE_ID, 0) != OSD_MEDIA_STORE_ID)
 		return false;

@@ -43,6 +43,9 @@ static bool hit(struct osd_fault_plan *plan)
 	return true;
 }
 
+/* The call of the store below, unless the plan has it fail. */
+#define UNLESS_HIT(plan, call) (hit(plan) ? (plan)->status : (call))
+
 static struct fault_kv *to_kv(struct osd_kv *kv)
 {
 	return osd_container_of(kv, struct fault_kv, base);
@@ -106,46 +109,39 @@ static enum osd_status kv_get(struct osd_kv *kv, struct osd_kv_txn *txn, enum os
 			      struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
 			      size_t *ret_length)
 {
-	if (hit(to_kv(kv)->plan))
-		return to_kv(kv)->plan->status;
-	return osd_kv_get(to_kv(kv)->inner, inner_txn(txn), table, key, flags, buffer, capacity,
-			  ret_length);
+	return UNLESS_HIT(to_kv(kv)->plan, osd_kv_get(to_kv(kv)->inner, inner_txn(txn), table, key,
+						      flags, buffer, capacity, ret_length));
 }
 
 static enum osd_status kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, struct osd_bytes key,
 			      struct osd_bytes value, unsigned flags)
 {
-	if (hit(to_kv(txn->kv)->plan))
-		return to_kv(txn->kv)->plan->status;
-	return osd_kv_put(inner_txn(txn), table, key, value, flags);
+	return UNLESS_HIT(to_kv(txn->kv)->plan,
+			  osd_kv_put(inner_txn(txn), table, key, value, flags));
 }
 
 static enum osd_status kv_remove(struct osd_kv_txn *txn, enum osd_kv_table table,
 				 struct osd_bytes key)
 {
-	if (hit(to_kv(txn->kv)->plan))
-		return to_kv(txn->kv)->plan->status;
-	return osd_kv_remove(inner_txn(txn), table, key);
+	return UNLESS_HIT(to_kv(txn->kv)->plan, osd_kv_remove(inner_txn(txn), table, key));
 }
 
 static enum osd_status kv_scan(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			       struct osd_bytes from, size_t prefix_length, osd_kv_scan_fn *fn,
 			       void *arg)
 {
-	if (hit(to_kv(kv)->plan))
-		return to_kv(kv)->plan->status;
-	return osd_kv_scan(to_kv(kv)->inner, inner_txn(txn), table, from, prefix_length, fn, arg);
+	return UNLESS_HIT(to_kv(kv)->plan, osd_kv_scan(to_kv(kv)->inner, inner_txn(txn), table,
+						       from, prefix_length, fn, arg));
 }
 
 static enum osd_status kv_flush(struct osd_kv *kv)
 {
-	return hit(to_kv(kv)->plan) ? to_kv(kv)->plan->status : osd_kv_flush(to_kv(kv)->inner);
+	return UNLESS_HIT(to_kv(kv)->plan, osd_kv_flush(to_kv(kv)->inner));
 }
 
 static enum osd_status kv_checkpoint(struct osd_kv *kv, bool force)
 {
-	return hit(to_kv(kv)->plan) ? to_kv(kv)->plan->status
-				    : osd_kv_checkpoint(to_kv(kv)->inner, force);
+	return UNLESS_HIT(to_kv(kv)->plan, osd_kv_checkpoint(to_kv(kv)->inner, force));
 }
 
 static void kv_stats(struct osd_kv *kv, struct osd_kv_stats *ret_stats)
@@ -193,12 +189,9 @@ static struct osd_data_file *inner_file(struct osd_data_file *file)
 	return osd_container_of(file, struct fault_file, base)->inner;
 }
 
-static bool file_hit(struct osd_data_file *file, enum osd_status *ret_status)
+static struct osd_fault_plan *plan_of(struct osd_data_file *file)
 {
-	struct osd_fault_plan *plan = to_data(file->data)->plan;
-
-	*ret_status = plan->status;
-	return hit(plan);
+	return to_data(file->data)->plan;
 }
 
 static void data_close(struct osd_data *data)
@@ -237,54 +230,40 @@ static void data_close_file(struct osd_data_file *file)
 static enum osd_status data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 				 size_t length, unsigned flags, size_t *ret_read)
 {
-	enum osd_status status;
-
-	if (file_hit(file, &status))
-		return status;
-	return osd_data_read(inner_file(file), offset, buffer, length, flags, ret_read);
+	return UNLESS_HIT(plan_of(file),
+			  osd_data_read(inner_file(file), offset, buffer, length, flags, ret_read));
 }
 
 /* A failing write leaves half of it behind, as a disk may. */
 static enum osd_status data_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
 				  size_t length)
 {
-	enum osd_status status;
-
-	if (!file_hit(file, &status))
+	if (!hit(plan_of(file)))
 		return osd_data_write(inner_file(file), offset, bytes, length);
 	osd_data_write(inner_file(file), offset, bytes, length / 2);
-	return status;
+	return plan_of(file)->status;
 }
 
 static enum osd_status data_truncate(struct osd_data_file *file, uint64_t size)
 {
-	enum osd_status status;
-
-	return file_hit(file, &status) ? status : osd_data_truncate(inner_file(file), size);
+	return UNLESS_HIT(plan_of(file), osd_data_truncate(inner_file(file), size));
 }
 
 static enum osd_status data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
 {
-	enum osd_status status;
-
-	return file_hit(file, &status) ? status : osd_data_zero(inner_file(file), offset, length);
+	return UNLESS_HIT(plan_of(file), osd_data_zero(inner_file(file), offset, length));
 }
 
 static enum osd_status data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
 {
-	enum osd_status status;
-
-	return file_hit(file, &status) ? status : osd_data_stat(inner_file(file), ret_stat);
+	return UNLESS_HIT(plan_of(file), osd_data_stat(inner_file(file), ret_stat));
 }
 
 static enum osd_status data_next_extent(struct osd_data_file *file, uint64_t offset,
 					uint64_t *ret_start, uint64_t *ret_end)
 {
-	enum osd_status status;
-
-	return file_hit(file, &status)
-		       ? status
-		       : osd_data_next_extent(inner_file(file), offset, ret_start, ret_end);
+	return UNLESS_HIT(plan_of(file),
+			  osd_data_next_extent(inner_file(file), offset, ret_start, ret_end));
 }
 
 /* A failing copy leaves half of it behind, too. */
@@ -292,20 +271,16 @@ static enum osd_status data_copy(struct osd_data_file *from, uint64_t from_offse
 				 struct osd_data_file *to, uint64_t to_offset, uint64_t length,
 				 unsigned flags)
 {
-	enum osd_status status;
-
-	if (!file_hit(to, &status))
+	if (!hit(plan_of(to)))
 		return osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset,
 				     length, flags);
 	osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset, length / 2, flags);
-	return status;
+	return plan_of(to)->status;
 }
 
 static enum osd_status data_clone(struct osd_data_file *from, struct osd_data_file *to)
 {
-	enum osd_status status;
-
-	return file_hit(to, &status) ? status : osd_data_clone(inner_file(from), inner_file(to));
+	return UNLESS_HIT(plan_of(to), osd_data_clone(inner_file(from), inner_file(to)));
 }
 
 static bool data_can_clone(struct osd_data *data)
@@ -315,65 +290,54 @@ static bool data_can_clone(struct osd_data *data)
 
 static enum osd_status data_sync(struct osd_data_file *file)
 {
-	enum osd_status status;
-
-	return file_hit(file, &status) ? status : osd_data_sync(inner_file(file));
+	return UNLESS_HIT(plan_of(file), osd_data_sync(inner_file(file)));
 }
 
 static enum osd_status data_share(struct osd_data_file *file, int *ret_fd)
 {
-	enum osd_status status;
-
-	return file_hit(file, &status) ? status : osd_data_share(inner_file(file), ret_fd);
+	return UNLESS_HIT(plan_of(file), osd_data_share(inner_file(file), ret_fd));
 }
 
 static enum osd_status data_set_modified(struct osd_data_file *file, uint64_t modified_ms)
 {
-	enum osd_status status;
-
-	return file_hit(file, &status) ? status
-				       : osd_data_set_modified(inner_file(file), modified_ms);
+	return UNLESS_HIT(plan_of(file), osd_data_set_modified(inner_file(file), modified_ms));
 }
 
 static enum osd_status data_sync_directories(struct osd_data *data,
 					     const struct osd_data_name *name)
 {
-	return hit(to_data(data)->plan) ? to_data(data)->plan->status
-					: osd_data_sync_directories(to_data(data)->inner, name);
+	return UNLESS_HIT(to_data(data)->plan,
+			  osd_data_sync_directories(to_data(data)->inner, name));
 }
 
 static enum osd_status data_link(struct osd_data *data, const struct osd_data_name *from,
 				 const struct osd_data_name *to)
 {
-	return hit(to_data(data)->plan) ? to_data(data)->plan->status
-					: osd_data_link(to_data(data)->inner, from, to);
+	return UNLESS_HIT(to_data(data)->plan, osd_data_link(to_data(data)->inner, from, to));
 }
 
 static enum osd_status data_remove(struct osd_data *data, const struct osd_data_name *name)
 {
-	return hit(to_data(data)->plan) ? to_data(data)->plan->status
-					: osd_data_remove(to_data(data)->inner, name);
+	return UNLESS_HIT(to_data(data)->plan, osd_data_remove(to_data(data)->inner, name));
 }
 
 static enum osd_status data_remove_partition(struct osd_data *data, uint64_t partition_id,
 					     uint32_t incarnation)
 {
-	return hit(to_data(data)->plan)
-		       ? to_data(data)->plan->status
-		       : osd_data_remove_partition(to_data(data)->inner, partition_id, incarnation);
+	return UNLESS_HIT(
+		to_data(data)->plan,
+		osd_data_remove_partition(to_data(data)->inner, partition_id, incarnation));
 }
 
 static enum osd_status data_sync_all(struct osd_data *data)
 {
-	return hit(to_data(data)->plan) ? to_data(data)->plan->status
-					: osd_data_sync_all(to_data(data)->inner);
+	return UNLESS_HIT(to_data(data)->plan, osd_data_sync_all(to_data(data)->inner));
 }
 
 static enum osd_status data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free)
 {
-	return hit(to_data(data)->plan)
-		       ? to_data(data)->plan->status
-		       : osd_data_capacity(to_data(data)->inner, ret_total, ret_free);
+	return UNLESS_HIT(to_data(data)->plan,
+			  osd_data_capacity(to_data(data)->inner, ret_total, ret_free));
 }
 
 static const struct osd_data_ops data_ops = {

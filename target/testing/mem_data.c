@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/util.h"
 
@@ -42,14 +42,6 @@ static struct mem_data *to_mem(struct osd_data *data)
 static struct mem_file *to_file(struct osd_data_file *file)
 {
 	return osd_container_of(file, struct mem_file, base);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static struct mem_file **bucket_of(struct mem_data *mem, const struct osd_data_name *name)
@@ -88,7 +80,7 @@ static struct mem_file *file_new(struct mem_data *mem, const struct osd_data_nam
 	file->base.data = &mem->base;
 	file->name = *name;
 	file->references = 1;
-	file->modified_ms = now_ms();
+	file->modified_ms = osd_wall_msec();
 	osd_rwlock_init(&file->lock, OSD_RANK_MEM_FILE);
 	file->next = *bucket;
 	*bucket = file;
@@ -195,7 +187,7 @@ static enum osd_status file_resize(struct mem_file *file, uint64_t size)
 	else
 		mark_blocks(file, size, osd_round_up(file->size, MEM_BLOCK), false);
 	file->size = (size_t)size;
-	file->modified_ms = now_ms();
+	file->modified_ms = osd_wall_msec();
 	return OSD_OK;
 }
 
@@ -212,7 +204,7 @@ static enum osd_status mem_write(struct osd_data_file *base, uint64_t offset, co
 		memcpy(file->bytes + offset, bytes, length);
 		mark_blocks(file, offset, offset + length, true);
 	}
-	file->modified_ms = now_ms();
+	file->modified_ms = osd_wall_msec();
 	osd_rw_unlock(&file->lock);
 	return status;
 }
@@ -238,7 +230,7 @@ static enum osd_status mem_zero(struct osd_data_file *base, uint64_t offset, uin
 		memset(file->bytes + offset, 0, (size_t)length);
 		mark_blocks(file, offset, offset + length, false);
 	}
-	file->modified_ms = now_ms();
+	file->modified_ms = osd_wall_msec();
 	osd_rw_unlock(&file->lock);
 	return OSD_OK;
 }

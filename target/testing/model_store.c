@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -48,14 +49,6 @@ static struct osd_data_file *inner_file(struct osd_data_file *file)
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-static uint64_t now_nsec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NSEC_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static void sleep_until(uint64_t nsec)
 {
 	const struct timespec until = {(time_t)(nsec / NSEC_PER_S), (long)(nsec % NSEC_PER_S)};
@@ -71,7 +64,7 @@ static void sleep_until(uint64_t nsec)
 static void take_time(struct model_data *data, uint64_t came_nsec, enum osd_model_work work,
 		      const struct osd_data_name *name, uint64_t offset, uint64_t length)
 {
-	uint64_t began, end, now = now_nsec();
+	uint64_t began, end, now = osd_monotonic_nsec();
 
 	osd_lock(&data->lock);
 	began = OSD_MAX(came_nsec, data->arm.free_nsec);
@@ -89,6 +82,16 @@ static void take_access(struct osd_data *data, uint64_t came_nsec)
 	take_time(to_data(data), came_nsec, OSD_MODEL_NAME, NULL, 0, 0);
 }
 
+/* The call of the store below, which takes the time of one access. */
+#define TAKES_ACCESS(data, call)                                                                   \
+	({                                                                                         \
+		uint64_t came_ = osd_monotonic_nsec();                                             \
+		enum osd_status status_ = (call);                                                  \
+                                                                                                   \
+		take_access((data), came_);                                                        \
+		status_;                                                                           \
+	})
+
 static void take_transfer(struct osd_data_file *file, uint64_t came_nsec, enum osd_model_work work,
 			  uint64_t offset, uint64_t length)
 {
@@ -100,7 +103,7 @@ static void take_transfer(struct osd_data_file *file, uint64_t came_nsec, enum o
 static enum osd_status model_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 				  size_t length, unsigned flags, size_t *ret_read)
 {
-	uint64_t came = now_nsec();
+	uint64_t came = osd_monotonic_nsec();
 	enum osd_status status;
 
 	if (flags & OSD_DATA_READ_NOWAIT)
@@ -114,7 +117,7 @@ static enum osd_status model_read(struct osd_data_file *file, uint64_t offset, v
 static enum osd_status model_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
 				   size_t length)
 {
-	uint64_t came = now_nsec();
+	uint64_t came = osd_monotonic_nsec();
 	enum osd_status status = osd_data_write(inner_file(file), offset, bytes, length);
 
 	take_transfer(file, came, OSD_MODEL_WRITE, offset, length);
@@ -132,12 +135,12 @@ static enum osd_status model_copy(struct osd_data_file *from, uint64_t from_offs
 	if (status == OSD_OK)
 		length = from_offset < stat.size ? OSD_MIN(length, stat.size - from_offset) : 0;
 	while (status == OSD_OK && length > 0) {
-		uint64_t piece = OSD_MIN(length, COPY_PIECE), came = now_nsec();
+		uint64_t piece = OSD_MIN(length, COPY_PIECE), came = osd_monotonic_nsec();
 
 		status = osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset,
 				       piece, flags);
 		take_transfer(from, came, OSD_MODEL_READ, from_offset, piece);
-		take_transfer(to, now_nsec(), OSD_MODEL_WRITE, to_offset, piece);
+		take_transfer(to, osd_monotonic_nsec(), OSD_MODEL_WRITE, to_offset, piece);
 		from_offset += piece;
 		to_offset += piece;
 		length -= piece;
@@ -150,7 +153,7 @@ static enum osd_status model_copy(struct osd_data_file *from, uint64_t from_offs
 static enum osd_status model_open(struct osd_data *data, const struct osd_data_name *name,
 				  unsigned flags, struct osd_data_file **ret_file)
 {
-	uint64_t came = now_nsec();
+	uint64_t came = osd_monotonic_nsec();
 	struct model_file *file = calloc(1, sizeof(*file));
 	enum osd_status status;
 
@@ -176,88 +179,53 @@ static void model_close_file(struct osd_data_file *file)
 
 static enum osd_status model_truncate(struct osd_data_file *file, uint64_t size)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_truncate(inner_file(file), size);
-
-	take_access(file->data, came);
-	return status;
+	return TAKES_ACCESS(file->data, osd_data_truncate(inner_file(file), size));
 }
 
 static enum osd_status model_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_zero(inner_file(file), offset, length);
-
-	take_access(file->data, came);
-	return status;
+	return TAKES_ACCESS(file->data, osd_data_zero(inner_file(file), offset, length));
 }
 
 static enum osd_status model_sync(struct osd_data_file *file)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_sync(inner_file(file));
-
-	take_access(file->data, came);
-	return status;
+	return TAKES_ACCESS(file->data, osd_data_sync(inner_file(file)));
 }
 
 static enum osd_status model_sync_directories(struct osd_data *data,
 					      const struct osd_data_name *name)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_sync_directories(to_data(data)->inner, name);
-
-	take_access(data, came);
-	return status;
+	return TAKES_ACCESS(data, osd_data_sync_directories(to_data(data)->inner, name));
 }
 
 static enum osd_status model_link(struct osd_data *data, const struct osd_data_name *from,
 				  const struct osd_data_name *to)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_link(to_data(data)->inner, from, to);
-
-	take_access(data, came);
-	return status;
+	return TAKES_ACCESS(data, osd_data_link(to_data(data)->inner, from, to));
 }
 
 static enum osd_status model_remove(struct osd_data *data, const struct osd_data_name *name)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_remove(to_data(data)->inner, name);
-
-	take_access(data, came);
-	return status;
+	return TAKES_ACCESS(data, osd_data_remove(to_data(data)->inner, name));
 }
 
 static enum osd_status model_remove_partition(struct osd_data *data, uint64_t partition_id,
 					      uint32_t incarnation)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status =
-		osd_data_remove_partition(to_data(data)->inner, partition_id, incarnation);
-
-	take_access(data, came);
-	return status;
+	return TAKES_ACCESS(
+		data, osd_data_remove_partition(to_data(data)->inner, partition_id, incarnation));
 }
 
 static enum osd_status model_sync_all(struct osd_data *data)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_sync_all(to_data(data)->inner);
-
-	take_access(data, came);
-	return status;
+	return TAKES_ACCESS(data, osd_data_sync_all(to_data(data)->inner));
 }
 
 static enum osd_status model_next_extent(struct osd_data_file *file, uint64_t offset,
 					 uint64_t *ret_start, uint64_t *ret_end)
 {
-	uint64_t came = now_nsec();
-	enum osd_status status = osd_data_next_extent(inner_file(file), offset, ret_start, ret_end);
-
-	take_access(file->data, came);
-	return status;
+	return TAKES_ACCESS(file->data,
+			    osd_data_next_extent(inner_file(file), offset, ret_start, ret_end));
 }
 
 /* ---- what takes no time, or is not to be had --------------------------------------------- */

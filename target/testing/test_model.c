@@ -2,8 +2,8 @@
 /* test_model.c -- simulated disks: what options name them, how long what takes (by hand, without a
  * clock), and that calls really last so long, one after the other on one disk, at once on two. */
 #include <pthread.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/test.h"
 #include "testing/model.h"
 #include "testing/stores.h"
@@ -115,14 +115,6 @@ static struct osd_data *simulated(uint64_t access_nsec)
 	return data;
 }
 
-static uint64_t now_nsec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
-}
-
 /* Contents are those of the inner store; what may not wait, or would go past the model, is refused. */
 static void test_contents(void)
 {
@@ -192,7 +184,7 @@ static uint64_t time_callers(unsigned disks)
 
 	for (unsigned i = 0; i < disks; i++)
 		data[i] = simulated(ACCESS);
-	began = now_nsec();
+	began = osd_monotonic_nsec();
 	for (unsigned i = 0; i < THREADS; i++) {
 		callers[i] = (struct caller){data[i % disks], name_a, 0};
 		callers[i].name.object_id += i;
@@ -200,7 +192,7 @@ static uint64_t time_callers(unsigned disks)
 	}
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(callers[i].thread, NULL);
-	took = now_nsec() - began;
+	took = osd_monotonic_nsec() - began;
 	for (unsigned i = 0; i < disks; i++)
 		osd_data_close(data[i]);
 	return took;

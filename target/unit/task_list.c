@@ -3,11 +3,6 @@
  * functions never wait for each other. */
 #include "unit/task_list.h"
 
-static bool is_aborted(const struct osd_request *request)
-{
-	return __atomic_load_n(&request->aborted, __ATOMIC_ACQUIRE);
-}
-
 void osd_tasks_add(struct osd_tasks *tasks, struct osd_request *request)
 {
 	request->task = (struct osd_task){.next = tasks->first,
@@ -114,7 +109,7 @@ enum osd_status osd_tasks_manage(struct osd_tasks *tasks, struct osd_request *as
 		return OSD_OK;
 	}
 	abort_covered(tasks, &asker->task, function, tag, resumed);
-	if (is_aborted(asker))
+	if (osd_command_aborted(asker))
 		return OSD_E_TASK_ABORTED;
 	if (!covers_any(tasks, &asker->task, function, tag))
 		return OSD_OK;

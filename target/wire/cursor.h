@@ -162,6 +162,12 @@ static inline void osd_wr_bytes(struct osd_wr *w, const void *bytes, size_t leng
 		memcpy(room, bytes, length);
 }
 
+/* Without the zero byte at its end. */
+static inline void osd_wr_text(struct osd_wr *w, const char *text)
+{
+	osd_wr_bytes(w, text, strlen(text));
+}
+
 static inline void osd_wr_zero(struct osd_wr *w, size_t length)
 {
 	uint8_t *room = osd_wr_room(w, length);

@@ -9,11 +9,6 @@
 
 #define USEC UINT64_C(1000000)
 
-static void put(struct osd_json *json, const char *text)
-{
-	osd_wr_bytes(&json->w, text, strlen(text));
-}
-
 static void put_letter(struct osd_json *json, uint8_t letter, bool clean)
 {
 	char escaped[8];
@@ -23,28 +18,28 @@ static void put_letter(struct osd_json *json, uint8_t letter, bool clean)
 		return;
 	}
 	snprintf(escaped, sizeof(escaped), "\\u%04x", letter);
-	put(json, escaped);
+	osd_wr_text(&json->w, escaped);
 }
 
 static void put_text(struct osd_json *json, const char *text, size_t length)
 {
 	bool clean = osd_text_is_clean((const uint8_t *)text, length);
 
-	put(json, "\"");
+	osd_wr_text(&json->w, "\"");
 	for (size_t i = 0; i < length; i++)
 		put_letter(json, (uint8_t)text[i], clean);
-	put(json, "\"");
+	osd_wr_text(&json->w, "\"");
 }
 
 static void begin(struct osd_json *json, const char *key)
 {
 	if (json->comma)
-		put(json, ",");
+		osd_wr_text(&json->w, ",");
 	json->comma = true;
 	if (!key)
 		return;
 	put_text(json, key, strlen(key));
-	put(json, ":");
+	osd_wr_text(&json->w, ":");
 }
 
 void osd_json_open(struct osd_json *json, const char *key, char bracket)
@@ -63,13 +58,13 @@ void osd_json_close(struct osd_json *json, char bracket)
 void osd_json_null(struct osd_json *json, const char *key)
 {
 	begin(json, key);
-	put(json, "null");
+	osd_wr_text(&json->w, "null");
 }
 
 void osd_json_bool(struct osd_json *json, const char *key, bool value)
 {
 	begin(json, key);
-	put(json, value ? "true" : "false");
+	osd_wr_text(&json->w, value ? "true" : "false");
 }
 
 void osd_json_number(struct osd_json *json, const char *key, uint64_t value)
@@ -78,7 +73,7 @@ void osd_json_number(struct osd_json *json, const char *key, uint64_t value)
 
 	begin(json, key);
 	snprintf(digits, sizeof(digits), "%" PRIu64, value);
-	put(json, digits);
+	osd_wr_text(&json->w, digits);
 }
 
 void osd_json_usec(struct osd_json *json, const char *key, uint64_t usec)
@@ -92,7 +87,7 @@ void osd_json_usec(struct osd_json *json, const char *key, uint64_t usec)
 	if (digits[length - 1] == '.')
 		digits[--length] = '\0';
 	begin(json, key);
-	put(json, digits);
+	osd_wr_text(&json->w, digits);
 }
 
 void osd_json_text_n(struct osd_json *json, const char *key, const char *text, size_t length)

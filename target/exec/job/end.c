@@ -198,8 +198,7 @@ static enum osd_status write_end(struct osd_txn *txn, void *arg)
 
 static void pause_usec(uint64_t usec)
 {
-	struct timespec pause = {.tv_sec = (time_t)(usec / 1000000),
-				 .tv_nsec = (long)(usec % 1000000) * 1000};
+	struct timespec pause = osd_timespec(usec);
 
 	nanosleep(&pause, NULL);
 }

@@ -31,13 +31,11 @@ static void await_death(struct osd_run *run)
 {
 	struct osd_exec *exec = run->exec;
 	struct osd_sandbox *sandbox = run->sandbox;
-	struct timespec until;
+	struct timespec until = osd_timespec(osd_monotonic_usec() + DEATH_USEC);
 
 	osd_assert_held(&exec->lock);
 	if (run->session.fault)
 		osd_sandbox_kill(exec->sandboxes, sandbox);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += DEATH_USEC / 1000000;
 	while ((!sandbox->dead || !sandbox->exit_known) && !sandbox->given_up)
 		if (osd_cond_timedwait(&exec->changed, &exec->lock, &until) != 0)
 			break;

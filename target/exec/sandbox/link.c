@@ -95,7 +95,7 @@ void osd_service_bound(struct osd_sandboxes *sandboxes, struct osd_supply *suppl
 	if (!sandboxes->welcomed || sent == supply->cpu_share)
 		return;
 	osd_wr_be(&w, supply->cpu_share, 4);
-	osd_wr_bytes(&w, supply->name, strlen(supply->name));
+	osd_wr_text(&w, supply->name);
 	if (!w.bad && osd_service_send(sandboxes, OSD_SANDBOXD_BOUND, 0, body, osd_wr_used(&w)))
 		supply->cpu_share_sent = supply->cpu_share;
 }

@@ -60,7 +60,7 @@ static void put_engine(struct osd_exec *exec, struct osd_wr *w, const char *engi
 	osd_functions_figures(exec->functions, engine, &figures);
 	snprintf(line, sizeof(line), "%s abi=%u-%u active=%zu reserved=%" PRIu64 "%s\n", engine,
 		 first, last, figures.active, figures.reserved_bytes, limits);
-	osd_wr_bytes(w, line, strlen(line));
+	osd_wr_text(w, line);
 }
 
 static void put_results(struct osd_exec *exec, struct osd_wr *w, uint32_t number)

@@ -192,10 +192,10 @@ static enum osd_status get_more(struct osd_txn *txn, const struct osd_job_view *
 			osd_wr_be(w, v->record->starved_usec, 8);
 		return OSD_OK;
 	case STATUS_PRINCIPAL:
-		osd_wr_bytes(w, v->record->principal, strlen(v->record->principal));
+		osd_wr_text(w, v->record->principal);
 		return OSD_OK;
 	case STATUS_SIGNER:
-		osd_wr_bytes(w, v->record->function.signer, strlen(v->record->function.signer));
+		osd_wr_text(w, v->record->function.signer);
 		return OSD_OK;
 	case STATUS_FUNCTION:
 		osd_job_put_id(w, v->record->function.id);

@@ -10,11 +10,6 @@
 
 #define LINE_MAX_ 1024 /* of a pool */
 
-static void put_text(struct osd_wr *w, const char *text)
-{
-	osd_wr_bytes(w, text, strlen(text));
-}
-
 static uint64_t standard_of(const struct osd_exec *exec, size_t limit)
 {
 	switch (limit) {
@@ -37,7 +32,7 @@ static void put_limit_table(const struct osd_exec *exec, struct osd_wr *w)
 		snprintf(line, sizeof(line), "%s %s %llu %llu\n", limit->name, limit->unit,
 			 (unsigned long long)standard_of(exec, i),
 			 (unsigned long long)limit->maximum);
-		put_text(w, line);
+		osd_wr_text(w, line);
 	}
 }
 
@@ -104,8 +99,8 @@ static void put_pool(struct osd_exec *exec, const struct osd_pool *pool, struct 
 	used += put_share(pool, line + used, sizeof(line) - used);
 	if (pool->why[0])
 		snprintf(line + used, sizeof(line) - used, " why=%s", pool->why);
-	put_text(w, line);
-	put_text(w, "\n");
+	osd_wr_text(w, line);
+	osd_wr_text(w, "\n");
 }
 
 static void put_pools(struct osd_exec *exec, struct osd_wr *w)
@@ -134,8 +129,8 @@ static void put_engines(struct osd_exec *exec, struct osd_wr *w)
 	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next) {
 		if (pool->gone || is_earlier(exec->pools->first, pool))
 			continue;
-		put_text(w, space);
-		put_text(w, pool->config.engine);
+		osd_wr_text(w, space);
+		osd_wr_text(w, pool->config.engine);
 		space = " ";
 	}
 	osd_unlock(&exec->lock);
@@ -168,7 +163,7 @@ static void put_root(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
 		osd_wr_be(w, stats.retry_after_msec, 4);
 		break;
 	case 7:
-		put_text(w, stats.isolation);
+		osd_wr_text(w, stats.isolation);
 		break;
 	case 8:
 		put_pools(exec, w);

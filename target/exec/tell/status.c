@@ -10,11 +10,6 @@
 
 #define STARVED_SHOWN_USEC 100000 /* less is noise of the scheduler */
 
-static void put_text(struct osd_wr *w, const char *text)
-{
-	osd_wr_bytes(w, text, strlen(text));
-}
-
 static void put_poll(struct osd_wr *w, const struct osd_job_view *v)
 {
 	uint64_t msec = 0;
@@ -46,7 +41,7 @@ static void put_zone(struct osd_wr *w, const struct osd_job_view *v)
 
 static void put_pool(struct osd_wr *w, const struct osd_job_view *v)
 {
-	put_text(w, v->record->pool[0] ? v->record->pool : OSD_POOL_DEFAULT);
+	osd_wr_text(w, v->record->pool[0] ? v->record->pool : OSD_POOL_DEFAULT);
 }
 
 /* The hint: the reason's sentence, with figures where they help. */
@@ -55,40 +50,40 @@ static void put_hint(struct osd_wr *w, const struct osd_job_view *v)
 	const struct osd_job_record *record = v->record;
 	char text[160];
 
-	put_text(w, osd_job_reason_info(record->reason)->hint);
+	osd_wr_text(w, osd_job_reason_info(record->reason)->hint);
 	if (record->reason == OSD_REASON_WAITS_FOR_JOB && v->waits_for) {
 		snprintf(text, sizeof(text), "; it waits for %zu, the first is 0x%llx/0x%llx",
 			 v->waits_for, (unsigned long long)v->awaited.partition_id,
 			 (unsigned long long)v->awaited.object_id);
-		put_text(w, text);
+		osd_wr_text(w, text);
 	}
 	if (record->reason == OSD_REASON_WALL_LIMIT && record->starved_usec >= STARVED_SHOWN_USEC) {
 		snprintf(text, sizeof(text),
 			 "; it starved for %.1f s: other programs of the target's host take its "
 			 "processors; raise --cpu-share of osd target serve",
 			 (double)record->starved_usec / 1e6);
-		put_text(w, text);
+		osd_wr_text(w, text);
 	}
 	if (v->why[0]) {
-		put_text(w, "; pool ");
+		osd_wr_text(w, "; pool ");
 		put_pool(w, v);
-		put_text(w, ": ");
-		put_text(w, v->why);
+		osd_wr_text(w, ": ");
+		osd_wr_text(w, v->why);
 	}
 	if (record->reason != OSD_REASON_MEMORY_LIMIT)
 		return;
 	snprintf(text, sizeof(text), "; the limit was %llu MiB, the peak %llu MiB",
 		 (unsigned long long)(record->limits.memory_bytes >> 20),
 		 (unsigned long long)(record->peak_bytes >> 20));
-	put_text(w, text);
+	osd_wr_text(w, text);
 	/* The size of the refused request is not known, so no limit can be suggested. */
 	if (record->peak_bytes < record->limits.memory_bytes / 2) {
-		put_text(w, ": it asked for much more than it used");
+		osd_wr_text(w, ": it asked for much more than it used");
 		return;
 	}
 	snprintf(text, sizeof(text), ": try %llu MiB",
 		 (unsigned long long)(record->limits.memory_bytes >> 19));
-	put_text(w, text);
+	osd_wr_text(w, text);
 }
 
 static void put_version(struct osd_wr *w, const struct osd_job_view *v)
@@ -99,7 +94,7 @@ static void put_version(struct osd_wr *w, const struct osd_job_view *v)
 
 static void put_message(struct osd_wr *w, const struct osd_job_view *v)
 {
-	put_text(w, v->record->message);
+	osd_wr_text(w, v->record->message);
 }
 
 static void put_position(struct osd_wr *w, const struct osd_job_view *v)
@@ -115,10 +110,10 @@ static void put_digest(struct osd_wr *w, const struct osd_job_view *v)
 /* The engine, and the package set the last attempt had. */
 static void put_engine(struct osd_wr *w, const struct osd_job_view *v)
 {
-	put_text(w, v->engine[0] ? v->engine : "python");
+	osd_wr_text(w, v->engine[0] ? v->engine : "python");
 	if (v->record->set[0])
-		put_text(w, " ");
-	put_text(w, v->record->set);
+		osd_wr_text(w, " ");
+	osd_wr_text(w, v->record->set);
 }
 
 static void put_key(struct osd_wr *w, const struct osd_job_view *v)
@@ -128,12 +123,12 @@ static void put_key(struct osd_wr *w, const struct osd_job_view *v)
 
 static void put_label(struct osd_wr *w, const struct osd_job_view *v)
 {
-	put_text(w, osd_job_reason_info(v->record->reason)->label);
+	osd_wr_text(w, osd_job_reason_info(v->record->reason)->label);
 }
 
 static void put_name(struct osd_wr *w, const struct osd_job_view *v)
 {
-	put_text(w, v->record->name);
+	osd_wr_text(w, v->record->name);
 }
 
 void osd_job_put_id(struct osd_wr *w, struct osd_object_id id)
