@@ -181,6 +181,22 @@ def test_completion_before_a_script_is_named(osd: Run, obj: ObjectRef, words: st
     assert wanted in done.output
 
 
+@pytest.mark.parametrize(
+    ("shell", "names"),
+    [("bash", {"plain-1.txt", "grün"}), ("zsh", {"plain-1.txt", "grün", "`id`", "$(id)", "a b"})],
+)
+def test_completion_has_no_command_of_others(
+    osd: Run, pid: str, shell: str, names: set[str]
+) -> None:
+    """bash would run it."""
+    for name in ("`id`", "$(id)", "a b", "plain-1.txt", "grün", "\x1b[2J"):
+        osd("cp", "-", f"osd:/{pid}/{name}", data=b"x")
+    environment = {"_OSD_COMPLETE": f"{shell}_complete", "COMP_WORDS": f"osd cat /{pid}/"}
+    done = CliRunner().invoke(main, [], prog_name="osd", env=environment | {"COMP_CWORD": "2"})
+    found = {line.removeprefix("plain,") for line in done.output.splitlines()}
+    assert {name for name in found if name.startswith("/")} == {f"/{pid}/{each}" for each in names}
+
+
 def test_completion_of_functions(osd: Run, tmp_path: Path) -> None:
     file = tmp_path / "completed.py"
     file.write_text("def main(args):\n    return 1\n")

@@ -7,6 +7,8 @@ A completion that is slow or fails is worse than none: after a fifth of a second
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -21,6 +23,7 @@ __all__ = ["addresses", "collections", "functions", "jobs", "paths"]
 
 PATIENCE_S = 0.2
 MOST = 200  # words that a person can still look through
+PLAIN = re.compile(r"[\w./:@%+=,-]*")  # nothing that bash interprets
 
 
 def addresses(ctx: click.Context, incomplete: str) -> list[str]:
@@ -108,6 +111,16 @@ def _collect(
     asker = threading.Thread(target=ask, daemon=True)
     asker.start()
     asker.join(PATIENCE_S)
-    # A shell prints words as they are, so a name with control characters is none.
-    fit = (each for each in [*found] if each.startswith(incomplete) and each.isprintable())
+    fit = (each for each in [*found] if each.startswith(incomplete) and is_harmless(each))
     return [*islice(fit, MOST)]
+
+
+def is_harmless(word: str) -> bool:
+    """Whether the shell can have it: others choose names.
+
+    Shells print words as they are.  bash puts them into the command line as they are, too, and would run
+    the commands in them; zsh and fish quote them.
+    """
+    if os.environ.get("_OSD_COMPLETE", "").startswith("bash"):
+        return PLAIN.fullmatch(word) is not None
+    return word.isprintable()
