@@ -33,6 +33,7 @@ from iosd_host.store_tools.opening.folders import Refused
 from iosd_host.store_tools.report import shown_progress
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import DurationParam
+from pyosd.cli.output.terminal import harmless
 
 __all__ = ["backup", "restore"]
 
@@ -78,7 +79,7 @@ def text_of(about: About) -> str:
 
 def show(about: About, settings: Settings) -> None:
     """Print it."""
-    click.echo(json.dumps(asdict(about)) if settings.output == "json" else text_of(about))
+    click.echo(json.dumps(asdict(about)) if settings.output == "json" else harmless(text_of(about)))
 
 
 @click.group(cls=Group)
@@ -167,7 +168,7 @@ def list_(settings: Settings, /, *, folder: Path) -> None:
     for each in Repository(folder).backups():
         if isinstance(each, Damaged):
             bad += 1
-            click.echo(f"osd: {each}", err=True)
+            click.echo(harmless(f"osd: {each}"), err=True)
         else:
             show(each.about, settings)
     if bad:
@@ -204,8 +205,8 @@ def verify(settings: Settings, /, *, folder: Path, name: str | None, everything:
             click.echo(json.dumps({"name": path.name, "problems": rows}))
             continue
         for file, why in problems:
-            click.echo(f"{path / file}: {why}")
-        click.echo(f"{path.name}: damaged files: {len(problems)}")
+            click.echo(harmless(f"{path / file}: {why}"))
+        click.echo(harmless(f"{path.name}: damaged files: {len(problems)}"))
     if bad:
         sys.exit(EXIT_PROBLEMS)
 
@@ -268,10 +269,12 @@ def restore(
         click.echo(json.dumps(row))
     else:
         click.echo(
-            f"restored {found.about.name} to {target}, OSD system id {block.system_id.hex()}"
+            harmless(
+                f"restored {found.about.name} to {target}, OSD system id {block.system_id.hex()}"
+            )
         )
     for file in damaged:
-        click.echo(f"osd: '{found.path / file}' is damaged or missing", err=True)
+        click.echo(harmless(f"osd: '{found.path / file}' is damaged or missing"), err=True)
     if damaged:
         click.echo("osd: 'osd target repair' fits the records to what is there", err=True)
         sys.exit(EXIT_PROBLEMS)

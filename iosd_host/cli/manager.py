@@ -28,6 +28,7 @@ from iosd_host.cli.verb import (
 from iosd_host.common.words import waiting
 from iosd_host.manager.client import ManagerError, make_pair
 from pyosd.cli.output.tables import Column
+from pyosd.cli.output.terminal import harmless
 
 __all__ = ["manager", "workers"]
 
@@ -149,17 +150,18 @@ def show_status(admin: Admin, found: Fields, targets: Sequence[Fields], url: str
     if admin.output != "id":
         me = found["manager"]
         you = f"; you are {me['you']} ({me['role']})" if me.get("you") else ""
-        click.echo(f"manager {me['version']}, pid {me['pid']}, up {ago(me['started'])}, {url}{you}")
+        line = f"manager {me['version']}, pid {me['pid']}, up {ago(me['started'])}, {url}{you}"
+        click.echo(harmless(line))
     for target in targets:
         pools = [{"schema": "", "id": each["name"], **each} for each in target.get("pools", [])]
         if admin.output != "id":
             for line in lines_of(target):
-                click.echo(line)
+                click.echo(harmless(line))
         if pools:
             admin.show(pools, STATUS_COLUMNS, "", "")
         if admin.output == "table":
             for line in reasons_of(pools):
-                click.echo(line)
+                click.echo(harmless(line))
 
 
 # ---- changes ----
@@ -311,7 +313,7 @@ def keys_rm(admin: Admin, name: str) -> None:
     if admin.machine:
         admin.show_json("iosd.key/1", result)
     else:
-        click.echo(f"key {name}: {result.get('role', 'gone')} -> none")
+        click.echo(harmless(f"key {name}: {result.get('role', 'gone')} -> none"))
 
 
 # ---- workers ----

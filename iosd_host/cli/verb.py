@@ -6,7 +6,6 @@ They are verbs of pyosd/cli/frame/verb.py: profile, colours, -v, --no-input and 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -21,7 +20,8 @@ from iosd_host.cli.host_verb import HostVerb
 from iosd_host.manager.client import ManagerClient, ManagerError
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Listing, Settings
-from pyosd.cli.output.tables import format_seconds, format_time
+from pyosd.cli.output.tables import format_seconds, format_time, print_json
+from pyosd.cli.output.terminal import harmless
 
 __all__ = [
     "Admin",
@@ -79,7 +79,7 @@ class Admin(Settings):
 
     def show_json(self, schema: str, fields: Fields) -> None:
         """Print one object."""
-        click.echo(json.dumps({"schema": schema, **fields}, ensure_ascii=False))
+        print_json({"schema": schema, **fields})
 
     def show_change(self, what: str, result: Fields) -> None:
         """Print what a change came to: what was and what is."""
@@ -87,7 +87,8 @@ class Admin(Settings):
             self.show_json("iosd.change/1", result)
             return
         note = f"; {result['note']}" if result.get("note") else ""
-        click.echo(f"{what}: {differences(result.get('was'), result.get('is'))}{note}")
+        change = differences(result.get("was"), result.get("is"))
+        click.echo(harmless(f"{what}: {change}{note}"))
 
 
 def target_name(text: str | None) -> str | None:

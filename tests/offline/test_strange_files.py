@@ -9,7 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from iosd_host.cli.backup import verify
+from iosd_host.common.exit_codes import EXIT_PROBLEMS
 from iosd_host.common.whole_file import open_file, read_small
 from iosd_host.store_tools.backup.make import BackupSettings, back_up
 from iosd_host.store_tools.backup.repository import Repository
@@ -67,6 +70,18 @@ def test_a_backup_by_root_reads_no_device(store: Store, folder: Path) -> None:
         back_up(
             store.data, store.ssd, Repository(folder / "backups"), BackupSettings(), lambda *_: None
         )
+
+
+def test_a_terminal_obeys_no_name_in_a_backup(store: Store, folder: Path) -> None:
+    name = "data/\x1b]0;title\x07\n"
+    for root in store.roots:
+        (root / name).write_bytes(b"x")
+    repository = Repository(folder / "backups")
+    made, _ = back_up(store.data, store.ssd, repository, BackupSettings(), lambda *_: None)
+    (made.path / "main" / name).write_bytes(b"y")
+    done = CliRunner().invoke(verify, [str(repository.path)])
+    assert (done.exit_code, done.output.count("\x1b")) == (EXIT_PROBLEMS, 0)
+    assert "data/^[]0;title^G^J: " in done.output
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
