@@ -20,7 +20,7 @@ from prometheus_client.utils import floatToGoString
 from iosd_host.http.metrics import samples
 from iosd_host.http.readings import Histogram, Metric, Reading, Sample
 
-__all__ = ["Family", "exposition", "families"]
+__all__ = ["Family", "content_type", "exposition", "families"]
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
@@ -66,9 +66,14 @@ class OneReading(Collector):
         return families(self.reading)
 
 
+def content_type(accept: str) -> str:
+    """That of exposition()."""
+    return choose_encoder(accept)[1]
+
+
 def exposition(reading: Reading | None, accept: str = "") -> tuple[bytes, str]:
     """The answer to a scrape and its content type, in the format that `Accept` prefers."""
-    encode, content_type = choose_encoder(accept)
+    encode, kind = choose_encoder(accept)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(OneReading(reading))
-    return encode(registry), content_type
+    return encode(registry), kind

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -20,6 +20,7 @@ from iosd_host.cli import iosd_manager as service
 from iosd_host.http import sockets
 from iosd_host.http.console import AddressTaken, Console, Sessions, TokenError, app
 from iosd_host.http.console.sessions import CROWD_MOST, WRONG_MOST, WRONG_S, WRONG_WHO_MOST
+from iosd_host.http.exporter import exposition
 from tests.manager.test_console import TOKEN, serving, write_tokens
 from tests.manager.test_process import Start, start
 from tests.manager.test_server import in_loop
@@ -76,6 +77,22 @@ async def test_a_session_is_worth_nothing_to_another_user(folder: Path) -> None:
         thief = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         said, _ = await asyncio.wait_for(thief.communicate(), 60)
         assert json.loads(said) == {"user": None, "csrf": None, "login": True}
+
+
+@in_loop
+async def test_metrics_of_a_reading_are_made_once(folder: Path) -> None:
+    """Anybody may ask for them again and again."""
+    async with serving(folder) as (_, _, browser):
+        made = Mock(wraps=exposition)
+        with (
+            patch.object(app, "serial_of", lambda _: "same"),
+            patch.object(app, "exposition", made),
+        ):
+            for kind in (*["text/plain"] * 3, "application/openmetrics-text;version=1.0.0"):
+                async with browser.get(browser.url + "metrics", headers={"Accept": kind}) as found:
+                    assert b"iosd_target_up 1" in await found.read()
+                    assert found.headers["Content-Type"].startswith(kind.partition(";")[0])
+        assert made.call_count == 2
 
 
 def test_wrong_tokens_are_counted_for_each(tmp_path: Path) -> None:

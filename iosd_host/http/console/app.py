@@ -30,7 +30,7 @@ from iosd_host.common.rate_limited_log import Limited
 from iosd_host.http.console.live import Live
 from iosd_host.http.console.sessions import Session, Sessions, TokenError
 from iosd_host.http.console.state import pushed, reading_of, serial_of, thinned, unready
-from iosd_host.http.exporter import exposition
+from iosd_host.http.exporter import content_type, exposition
 from iosd_host.http.sockets import listener, peer_uid, process_of
 from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
 from iosd_host.manager.requests import SCHEMA as ADMIN_SCHEMA
@@ -176,6 +176,7 @@ class Console:
         self.live = Live(manager)
         self.bad = Limited(LOG)
         self.streams: dict[int, str] = {}  # of whom each is
+        self.texts: dict[tuple[str, str], tuple[object, bytes]] = {}  # by target and content type
         self.crowd = Crowd(MOST, OF_ONE_MOST, IDLE_S, IDLE_S)
         self.runner: web.AppRunner | None = None
 
@@ -273,9 +274,20 @@ class Console:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         target = self._target(request)
-        body, kind = exposition(reading_of(target), request.headers.get("Accept", ""))
+        body, kind = self._exposition(target, request.headers.get("Accept", ""))
         headers = {"Content-Type": kind, "X-Iosd-Serial": serial_of(target)}
         return web.Response(body=body, headers=headers)
+
+    def _exposition(self, target: ManagedTarget, accept: str) -> tuple[bytes, str]:
+        """Metrics of the last reading, made once: anybody may ask, and they take the manager's time."""
+        reading = reading_of(target)
+        of = serial_of(target), reading.up, dict(reading.decisions)
+        kind = content_type(accept)
+        known = self.texts.get((target.name, kind))
+        if known is None or known[0] != of:
+            known = of, exposition(reading, accept)[0]
+            self.texts[target.name, kind] = known
+        return known[1], kind
 
     def _reasons(self) -> list[dict[str, str]]:
         targets = self.manager.targets.values()
