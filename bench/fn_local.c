@@ -18,10 +18,17 @@ static size_t output_bytes, output_room;
 static void *allocated[FUNCTION_CALLS_MOST];
 static int allocations;
 
+/* Where arguments go. */
+struct place {
+	size_t skip; /* bytes in front of those wanted */
+	uint8_t *to;
+	size_t room;
+};
+
 /* The input of the next call, which the caller keeps until then: a whole object. */
 void fn_input(const char *parameters, size_t parameters_length, const uint8_t *data, size_t length)
 {
-	input = (struct osd_stage){parameters, parameters_length, (uint8_t *)data, length, 0};
+	input = (struct osd_stage){parameters, parameters_length, (uint8_t *)data, length, 0, 0};
 	while (allocations)
 		free(allocated[--allocations]);
 	output_bytes = 0;
@@ -34,20 +41,34 @@ const uint8_t *fn_output(size_t *ret_length)
 	return output;
 }
 
-int64_t osd_args(void *to, uint32_t room)
+/* The next bytes of the arguments. */
+static void put(struct place *place, const void *bytes, size_t length)
+{
+	size_t skipped = place->skip < length ? place->skip : length;
+	size_t count = length - skipped < place->room ? length - skipped : place->room;
+
+	memcpy(place->to, (const uint8_t *)bytes + skipped, count);
+	place->skip -= skipped;
+	place->to += count;
+	place->room -= count;
+}
+
+int64_t osd_args_from(uint32_t offset, void *to, uint32_t room)
 {
 	const size_t length = OSD_STAGE_FRAME + input.parameters_length + input.length;
-	uint8_t *bytes = to;
+	const uint8_t frame[OSD_STAGE_FRAME] = {0, 1, (uint8_t)(input.parameters_length >> 8),
+						(uint8_t)input.parameters_length};
+	struct place place = {offset, to, room};
 
-	if (room < length)
-		return (int64_t)length;
-	memset(bytes, 0, OSD_STAGE_FRAME);
-	bytes[1] = 1;
-	bytes[2] = (uint8_t)(input.parameters_length >> 8);
-	bytes[3] = (uint8_t)input.parameters_length;
-	memcpy(bytes + OSD_STAGE_FRAME, input.parameters, input.parameters_length);
-	memcpy(bytes + OSD_STAGE_FRAME + input.parameters_length, input.data, input.length);
-	return (int64_t)length;
+	put(&place, frame, sizeof(frame));
+	put(&place, input.parameters, input.parameters_length);
+	put(&place, input.data, input.length);
+	return (int64_t)(length - (offset < length ? offset : length));
+}
+
+int64_t osd_args(void *to, uint32_t room)
+{
+	return osd_args_from(0, to, room);
 }
 
 void *osd_allocate(size_t size)

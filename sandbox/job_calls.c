@@ -42,6 +42,7 @@ void osd_job_calls_begin(const struct osd_engine_job *job)
 	now.job = job;
 	now.result_bytes = 0;
 	now.placed = NULL;
+	now.placed_bytes = 0;
 	now.has_result = false;
 	now.waiting_bytes = 0;
 	now.error[0] = '\0';
@@ -226,12 +227,18 @@ int64_t osd_job_setattr(uint64_t partition, uint64_t object, uint32_t page, uint
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
+int64_t osd_job_args_from(size_t offset, uint8_t *to, size_t room)
+{
+	size_t skipped = OSD_MIN(offset, (size_t)now.job->run.args_bytes);
+	size_t length = now.job->run.args_bytes - skipped;
+
+	memcpy(to, now.job->args + skipped, OSD_MIN(length, room));
+	return (int64_t)length;
+}
+
 int64_t osd_job_args(uint8_t *to, size_t room)
 {
-	size_t length = now.job->run.args_bytes;
-
-	memcpy(to, now.job->args, OSD_MIN(length, room));
-	return (int64_t)length;
+	return osd_job_args_from(0, to, room);
 }
 
 enum { ZONE_PARTITION, ZONE_OBJECT, ZONE_TYPE };
@@ -274,20 +281,53 @@ static int64_t send_result(const uint8_t *from, size_t length)
 	return 0;
 }
 
-/* The placed bytes are one of several pieces. */
+/* The placed bytes are not all. */
 static int64_t send_placed(void)
 {
 	const void *bytes = OSD_STEAL(now.placed);
+	size_t length = now.placed_bytes;
 
-	return bytes ? send_result(bytes, now.placed_bytes) : 0;
+	now.placed_bytes = 0;
+	return bytes ? send_result(bytes, length) : 0;
+}
+
+/* False: it must be sent. */
+static bool add_placed(const void *from, size_t length)
+{
+	if (now.placed && !osd_place_more(now.placed, now.placed_bytes, from, length))
+		return false;
+	if (!now.placed)
+		now.placed = osd_place_result(from, length, false);
+	if (now.placed)
+		now.placed_bytes += length;
+	return now.placed;
+}
+
+/* The result so far that waits for FINISH lies in the shared memory from now on, so that this piece can follow. */
+static bool place_waiting(void)
+{
+	if (now.result_bytes || (now.waiting_bytes && !add_placed(waiting, now.waiting_bytes)))
+		return false;
+	now.has_result = false;
+	now.waiting_bytes = 0;
+	return true;
+}
+
+static int64_t send_waiting(void)
+{
+	int64_t error = now.has_result ? send_result(waiting, now.waiting_bytes) : 0;
+
+	now.has_result = false;
+	now.waiting_bytes = 0;
+	return error ? error : send_placed();
 }
 
 /* Without a record nobody sees a result before the end, so a short one waits for it, and so does a long one of a stage
- * if it comes in one piece. */
+ * if there is room. */
 int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 {
 	bool plain = now.job->run.job_partition == 0;
-	int64_t error = 0;
+	int64_t error;
 
 	if (encoding > 1)
 		return refuse("result", "the encoding is 0: bytes, or 1: JSON");
@@ -300,19 +340,10 @@ int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 		now.has_result = true;
 		return 0;
 	}
-	if (now.has_result)
-		error = send_result(waiting, now.waiting_bytes);
-	if (!error)
-		error = send_placed();
-	if (error)
-		return error;
-	now.placed = !now.has_result && now.result_bytes == 0
-			     ? osd_place_result(from, length, false)
-			     : NULL;
-	now.placed_bytes = length;
-	now.has_result = false;
-	now.waiting_bytes = 0;
-	return now.placed ? 0 : send_result(from, length);
+	if (place_waiting() && add_placed(from, length))
+		return 0;
+	error = send_waiting();
+	return error ? error : send_result(from, length);
 }
 
 /* Keeps the last line of errors that is not empty, because nothing else that is logged survives a call without a

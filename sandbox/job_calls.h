@@ -40,6 +40,7 @@ int64_t osd_job_getattr(uint64_t partition, uint64_t object, uint32_t page, uint
 int64_t osd_job_setattr(uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
 			const uint8_t *from, size_t length);
 int64_t osd_job_args(uint8_t *to, size_t room);
+int64_t osd_job_args_from(size_t offset, uint8_t *to, size_t room);
 int64_t osd_job_zone(uint32_t part);
 int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length);
 int64_t osd_job_log(uint32_t stream, const uint8_t *from, size_t length);

@@ -33,7 +33,7 @@ bool osd_proxy_next(const struct osd_call *call, struct osd_answer *ret_answer,
 bool osd_proxy_write(const struct osd_call *call, const uint8_t *data, size_t length,
 		     struct osd_answer *ret_answer, const uint8_t **ret_body, size_t *ret_written);
 
-/* The room for texts in the shared memory: OSD_SHM_TEXTS_BYTES. */
+/* The room for texts and the result of a stage in the shared memory: OSD_SHM_PLACES_BYTES. */
 uint8_t *osd_proxy_texts(void);
 
 /* Receives the descriptors of the last answer, which the caller owns.  Returns their number, or -errno. */

@@ -72,6 +72,8 @@ int64_t osd_setattr(uint64_t partition, uint64_t object, uint32_t page, uint32_t
 		    const void *from, uint32_t length);
 /* Bytes of the arguments, of which the first `room` are stored. */
 OSD_IMPORT(args) int64_t osd_args(void *to, uint32_t room);
+/* Those from an offset on: a function that needs one part at a time has no copy of all. */
+OSD_IMPORT(args_from) int64_t osd_args_from(uint32_t offset, void *to, uint32_t room);
 /* The zone of the call: the id of its partition or object, or its type. */
 OSD_IMPORT(zone) int64_t osd_zone(enum osd_zone_part part);
 /* 0.  Adds bytes to the result of the call. */

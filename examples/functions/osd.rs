@@ -32,6 +32,7 @@ mod import {
         pub fn getattr(partition: u64, object: u64, page: u32, number: u32, to: *mut u8, room: u32) -> i64;
         pub fn setattr(partition: u64, object: u64, page: u32, number: u32, from: *const u8, length: u32) -> i64;
         pub fn args(to: *mut u8, room: u32) -> i64;
+        pub fn args_from(offset: u32, to: *mut u8, room: u32) -> i64;
         pub fn zone(part: u32) -> i64;
         pub fn result(encoding: u32, from: *const u8, length: u32) -> i64;
         pub fn log(stream: u32, from: *const u8, length: u32) -> i64;
@@ -110,6 +111,12 @@ pub fn args() -> Vec<u8> {
     let length = size(&bytes);
     unsafe { import::args(bytes.as_mut_ptr(), length) };
     bytes
+}
+
+/// Copies the arguments from an offset on.  The number of bytes there, of which those that have room are stored.
+pub fn args_from(offset: u32, to: &mut [u8]) -> usize {
+    let length = size(to);
+    unsafe { import::args_from(offset, to.as_mut_ptr(), length) as usize }
 }
 
 /// Adds bytes to the result of the call.

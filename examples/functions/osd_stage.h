@@ -7,13 +7,15 @@
 
 #define OSD_STAGE_FRAME	    24u
 #define OSD_STAGE_NO_MEMORY "the function has not enough memory"
+#define OSD_STAGE_OTHERWISE "the function was called otherwise than with the data of an object"
 
 struct osd_stage {
 	const char *parameters; /* text of the user who attached the function; no zero byte at its end */
 	size_t parameters_length;
-	uint8_t *data; /* the function's own copy */
+	uint8_t *data; /* the function's own copy; NULL: it reads parts */
 	size_t length;
 	uint64_t offset; /* of the data in the object, or in the output of the stage before */
+	size_t begin;	 /* of the data in the arguments */
 };
 
 static inline uint64_t osd_stage_number(const uint8_t *bytes, int length)
@@ -33,32 +35,69 @@ static inline int osd_stage_fail(const char *text)
 	return 1;
 }
 
+/* Takes in what the first bytes of the arguments say; length: of all of them. */
+static inline int osd_stage_take(struct osd_stage *stage, const uint8_t *frame, int64_t length)
+{
+	stage->parameters_length = (size_t)osd_stage_number(frame + 2, 2);
+	stage->begin =
+		OSD_STAGE_FRAME + stage->parameters_length + (size_t)osd_stage_number(frame + 4, 4);
+	if (osd_stage_number(frame, 2) != 1 || stage->begin > (uint64_t)length)
+		return osd_stage_fail(OSD_STAGE_OTHERWISE);
+	stage->length = (size_t)length - stage->begin;
+	stage->offset = osd_stage_number(frame + 8, 8);
+	return 0;
+}
+
 /* 0, or a failure: there is no memory, or the function was called otherwise. */
 static inline int osd_stage_open(struct osd_stage *stage)
 {
-	static const char otherwise[] =
-		"the function was called otherwise than with the data of an object";
 	int64_t length = osd_args(NULL, 0);
-	uint64_t parameters, header;
 	uint8_t *args;
 
 	if (length < (int64_t)OSD_STAGE_FRAME)
-		return osd_stage_fail(otherwise);
+		return osd_stage_fail(OSD_STAGE_OTHERWISE);
 	args = (uint8_t *)osd_allocate((size_t)length);
 	if (!args)
 		return osd_stage_fail(OSD_STAGE_NO_MEMORY);
-	if (osd_args(args, (uint32_t)length) != length || osd_stage_number(args, 2) != 1)
-		return osd_stage_fail(otherwise);
-	parameters = osd_stage_number(args + 2, 2);
-	header = osd_stage_number(args + 4, 4);
-	if (OSD_STAGE_FRAME + parameters + header > (uint64_t)length)
-		return osd_stage_fail(otherwise);
+	if (osd_args(args, (uint32_t)length) != length)
+		return osd_stage_fail(OSD_STAGE_OTHERWISE);
+	if (osd_stage_take(stage, args, length))
+		return 1;
 	stage->parameters = (const char *)args + OSD_STAGE_FRAME;
-	stage->parameters_length = (size_t)parameters;
-	stage->data = args + OSD_STAGE_FRAME + parameters + header;
-	stage->length = (size_t)((uint64_t)length - OSD_STAGE_FRAME - parameters - header);
-	stage->offset = osd_stage_number(args + 8, 8);
+	stage->data = args + stage->begin;
 	return 0;
+}
+
+/* The same for a function that takes the data in parts, by osd_stage_read(): stage->data is NULL.  With long data, this
+ * takes less memory and less time. */
+static inline int osd_stage_open_parts(struct osd_stage *stage)
+{
+	uint8_t frame[OSD_STAGE_FRAME];
+	int64_t length = osd_args_from(0, frame, sizeof(frame));
+	char *parameters;
+
+	if (length < (int64_t)OSD_STAGE_FRAME)
+		return osd_stage_fail(OSD_STAGE_OTHERWISE);
+	if (osd_stage_take(stage, frame, length))
+		return 1;
+	parameters = (char *)osd_allocate(stage->parameters_length);
+	if (!parameters)
+		return osd_stage_fail(OSD_STAGE_NO_MEMORY);
+	osd_args_from(OSD_STAGE_FRAME, parameters, (uint32_t)stage->parameters_length);
+	stage->parameters = parameters;
+	stage->data = NULL;
+	return 0;
+}
+
+/* Copies the data from an offset on.  The number of bytes: fewer than `room` at their end. */
+static inline size_t osd_stage_read(const struct osd_stage *stage, size_t offset, uint8_t *to,
+				    size_t room)
+{
+	size_t length = offset < stage->length ? stage->length - offset : 0;
+
+	length = length < room ? length : room;
+	osd_args_from((uint32_t)(stage->begin + offset), to, (uint32_t)length);
+	return length;
 }
 
 /* The text in parameters like "contains=error&invert=1"; the last one counts.  NULL: there is none of this name. */

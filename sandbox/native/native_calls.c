@@ -90,6 +90,11 @@ static int64_t call_args(void *to, uint32_t room)
 	return CALL(args, to, room);
 }
 
+static int64_t call_args_from(uint32_t offset, void *to, uint32_t room)
+{
+	return CALL(args_from, offset, to, room);
+}
+
 static int64_t call_zone(uint32_t part)
 {
 	return CALL(zone, part);
@@ -123,7 +128,7 @@ static const struct {
 	any_function *function;
 } calls[] = {
 #define ROW(name) {"osd_" #name, (any_function *)call_##name}
-	ROW(read), ROW(write), ROW(length), ROW(getattr), ROW(setattr), ROW(args),
+	ROW(read), ROW(write), ROW(length), ROW(getattr), ROW(setattr), ROW(args), ROW(args_from),
 	ROW(zone), ROW(result), ROW(log), ROW(progress), ROW(allocate),
 #undef ROW
 	{"osd_free", (any_function *)free},

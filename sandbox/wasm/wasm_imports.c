@@ -104,6 +104,15 @@ static int64_t serve_args(struct asked *a)
 	return to ? osd_job_args(to, room) : 0;
 }
 
+/* args_from(offset, to, room) -> bytes of the arguments behind the offset, of which `room` are stored */
+static int64_t serve_args_from(struct asked *a)
+{
+	size_t room;
+	uint8_t *to = range(a, 1, &room);
+
+	return to ? osd_job_args_from(narrow(a, 0), to, room) : 0;
+}
+
 /* zone(which) -> id of its partition or object, or its type */
 static int64_t serve_zone(struct asked *a)
 {
@@ -143,6 +152,7 @@ static const struct import imports[] = {
 	{"read", "IIIii", serve_read},	       {"write", "IIIii", serve_write},
 	{"length", "II", serve_length},	       {"getattr", "IIiiii", serve_getattr},
 	{"setattr", "IIiiii", serve_setattr},  {"args", "ii", serve_args},
+	{"args_from", "iii", serve_args_from},
 	{"zone", "i", serve_zone},	       {"result", "iii", serve_result},
 	{"log", "iii", serve_log},	       {"progress", "iii", serve_progress},
 };

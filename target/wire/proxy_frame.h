@@ -35,7 +35,9 @@
 #define OSD_SHM_BODY_AT  8192u
 #define OSD_SHM_TEXTS_AT (OSD_SHM_BODY_AT + OSD_BODY_MAX) /* of a job that is in_shared */
 #define OSD_SHM_TEXTS_BYTES (OSD_STAGE_DATA_MAX + (64u << 10))
-#define OSD_SHM_BYTES    (OSD_SHM_TEXTS_AT + OSD_SHM_TEXTS_BYTES)
+/* From there on: the texts, and the result of a stage behind them or over them. */
+#define OSD_SHM_PLACES_BYTES (OSD_SHM_TEXTS_BYTES + OSD_STAGE_DATA_MAX)
+#define OSD_SHM_BYTES    (OSD_SHM_TEXTS_AT + OSD_SHM_PLACES_BYTES)
 #define OSD_FRAME_BYTES  64u
 #define OSD_SHM_AREAS    2	    /* the second: for every other one of calls made ahead */
 #define OSD_AHEAD_BYTES  (512u << 10) /* the longest body of those: half of the room */

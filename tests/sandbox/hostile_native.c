@@ -400,6 +400,7 @@ OSD_FUNCTION(range_write_long)	{ return (int)osd_write(OBJECT, 0, TOP, HUGE_LENG
 OSD_FUNCTION(range_getattr)	{ return (int)osd_getattr(OBJECT, 1, 1, NOWHERE, PAGE); }
 OSD_FUNCTION(range_setattr)	{ return (int)osd_setattr(OBJECT, 1, 1, NOWHERE, 16); }
 OSD_FUNCTION(range_args)	{ return (int)osd_args(NOWHERE, PAGE); }
+OSD_FUNCTION(range_args_from)	{ return (int)osd_args_from(1, NOWHERE, PAGE); }
 OSD_FUNCTION(range_result)	{ return (int)osd_result(OSD_BYTES, NOWHERE, PAGE); }
 OSD_FUNCTION(range_log)		{ return (int)-osd_log(OSD_OUTPUT, NOWHERE, PAGE); }
 OSD_FUNCTION(range_progress)	{ return (int)osd_progress(1, NOWHERE, 16); }

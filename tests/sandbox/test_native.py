@@ -94,6 +94,7 @@ CRASHES = {
     "range_getattr": signal.SIGSEGV,
     "range_setattr": signal.SIGSEGV,
     "range_args": signal.SIGSEGV,
+    "range_args_from": signal.SIGSEGV,
     "range_result": signal.SIGSEGV,
     "range_progress": signal.SIGSEGV,
 }

@@ -45,6 +45,7 @@ IMPORTS = {
     "getattr": "i64 i64 i32 i32 i32 i32",
     "setattr": "i64 i64 i32 i32 i32 i32",
     "args": "i32 i32",
+    "args_from": "i32 i32 i32",
     "zone": "i32",
     "result": "i32 i32 i32",
     "log": "i32 i32 i32",
@@ -121,6 +122,7 @@ def test_a_trap_is_reported(daemon: Daemon, body: str, extra: str, cause: str) -
         "getattr (i64.const 1) (i64.const 1) (i32.const 1) (i32.const 1) (i32.const 9) (i32.const -1)",
         "setattr (i64.const 1) (i64.const 1) (i32.const 1) (i32.const 1) (i32.const -9) (i32.const 9)",
         "args (i32.const 65536) (i32.const 1)",
+        "args_from (i32.const 1) (i32.const 65535) (i32.const 2)",
         "result (i32.const 0) (i32.const 0) (i32.const 65537)",
         "log (i32.const 1) (i32.const -2147483648) (i32.const 1)",
         "progress (i32.const 1) (i32.const 65530) (i32.const 7)",
@@ -377,6 +379,53 @@ def test_a_short_result_of_a_call_without_a_record_comes_with_finish(
         out = run(daemon, code, job=job)
         assert out.result == (b"piece" + bytes(size - 5) if size else b"") * times
         assert (3 not in out.calls) == (with_finish and job[0] == 0)
+
+
+@pytest.mark.parametrize("offset", [0, 2, 7, 8, -1])
+def test_arguments_from_an_offset_on(daemon: Daemon, offset: int) -> None:
+    """The number of bytes there, of which three have room."""
+    code = module(
+        f"(i32.wrap_i64 (call $args_from (i32.const {offset}) (i32.const 0) (i32.const 3)))"
+        "(drop (call $result (i32.const 0) (i32.const 0) (i32.const 4)))",
+        extra='(data (i32.const 0) "....")',
+    )
+    out = run(daemon, code, args=b"1234567", args_encoding=1)
+    rest = b"1234567"[offset & 0xFFFFFFFF :]
+    assert (out.kind, out.exit_code) == (FINISH_EXIT if rest else FINISH_OK, len(rest))
+    assert out.result == rest[:3].ljust(4, b".")
+
+
+@pytest.mark.parametrize(("pieces", "calls"), [(15, False), (17, True)])
+def test_pieces_of_a_result_lie_in_the_shared_memory(
+    daemon: Daemon, pieces: int, calls: bool
+) -> None:
+    """Behind arguments of almost 16 MiB, as they are; a result of more than 16 MiB needs calls."""
+    say = "(drop (call $result (i32.const 0) {} (i32.const {})))"
+    body = f"""(local $n i32)
+        {say.format("(i32.const 65536)", 5)}
+        (loop $more
+            (i32.store8 (i32.const 65536) (i32.add (i32.const 65) (local.get $n)))
+            {say.format("(i32.const 65536)", MIB)}
+            (local.set $n (i32.add (local.get $n) (i32.const 1)))
+            (br_if $more (i32.lt_u (local.get $n) (i32.const {pieces}))))
+        (drop (call $args_from (i32.const {15 * MIB}) (i32.const 0) (i32.const 4)))
+        {say.format("(i32.const 0)", 4)} (i32.const 0)"""
+    code = module(
+        body, memory='(memory (export "memory") 17)', extra='(data (i32.const 65536) "first")'
+    )
+    out = run(
+        daemon,
+        code,
+        args=bytes(15 * MIB) + b"last",
+        args_encoding=1,
+        stage=True,
+        in_shared=True,
+        job=(0, 5),
+    )
+    rest = b"irst".ljust(MIB - 1, b"\0")
+    whole = b"first" + b"".join(bytes((65 + n,)) + rest for n in range(pieces)) + b"last"
+    assert out.result == whole
+    assert (3 in out.calls, out.placed) == (calls, not calls)
 
 
 def compiled(daemon: Daemon, code: bytes) -> bytes:

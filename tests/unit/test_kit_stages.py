@@ -144,6 +144,16 @@ def test_pictures_that_are_left() -> None:
             assert local("mpeg", "main", parameters)(stream) == wanted
 
 
+def test_pictures_at_the_ends_of_parts() -> None:
+    """The function takes parts of 256 KiB; each start code is looked at once, wherever it is cut."""
+    begin, left = b"\0\0\1\0\0\x08", b"\0\0\1\0\0\x10"
+    for shift in range(-8, 9):
+        first = begin.ljust((256 << 10) + shift, b"x")
+        assert local("mpeg")(first + left + b"y" * 9) == first
+        long = left.ljust((512 << 10) + shift, b"y")
+        assert local("mpeg")(long + first) == first
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"\0\0\1", b"\0\0\1\0", b"\0\0\1\0\0", b"\0\0\1\0\0\x08", b"x" * 99]
 )

@@ -397,7 +397,7 @@ enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place)
 	if (status != OSD_OK)
 		return status;
 	if (!session->texts || !session->stage || !osd_add_u64(place, length, &end) ||
-	    end > OSD_SHM_TEXTS_BYTES) {
+	    end > OSD_SHM_PLACES_BYTES) {
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;
 	}

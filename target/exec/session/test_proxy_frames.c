@@ -181,11 +181,11 @@ static void check_not_placed(struct osd_session session, struct osd_call finish,
 /* The result of a stage in the room for texts.  It is copied unless what receives it reads it once. */
 static void test_result_placed(void)
 {
-	uint8_t *texts = calloc(1, OSD_SHM_TEXTS_BYTES);
+	uint8_t *texts = calloc(1, OSD_SHM_PLACES_BYTES);
 	struct osd_session session = start_stage(texts);
-	struct osd_call finish = placed_result(OSD_SHM_TEXTS_BYTES - 3, 3);
+	struct osd_call finish = placed_result(OSD_SHM_PLACES_BYTES - 3, 3);
 
-	memcpy(texts + OSD_SHM_TEXTS_BYTES - 3, "abc", 3);
+	memcpy(texts + OSD_SHM_PLACES_BYTES - 3, "abc", 3);
 	CHECK(serve(&session, &finish) == OSD_SERVED_LAST && !session.placed);
 	CHECK(session.result_length == 3 && memcmp(session.result, "abc", 3) == 0);
 	osd_session_release(&session);
@@ -193,10 +193,10 @@ static void test_result_placed(void)
 	session = start_stage(texts);
 	session.placed_stays = true;
 	CHECK(serve(&session, &finish) == OSD_SERVED_LAST && !session.result);
-	CHECK(session.result_length == 3 && session.placed == texts + OSD_SHM_TEXTS_BYTES - 3);
+	CHECK(session.result_length == 3 && session.placed == texts + OSD_SHM_PLACES_BYTES - 3);
 	osd_session_release(&session);
 
-	check_not_placed(start_stage(texts), placed_result(OSD_SHM_TEXTS_BYTES - 2, 3),
+	check_not_placed(start_stage(texts), placed_result(OSD_SHM_PLACES_BYTES - 2, 3),
 			 OSD_REASON_PROTOCOL);
 	check_not_placed(start_stage(texts), placed_result(8, UINT64_MAX), OSD_REASON_PROTOCOL);
 	check_not_placed(start_stage(texts), placed_result(0, OSD_STAGE_DATA_MAX + 1),
