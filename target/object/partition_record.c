@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* partition_record.c -- the records of partitions and of the root, and whether a partition has objects, inside a transaction. */
+/* partition_record.c -- records of partitions and of the root in a transaction, and whether a partition is empty. */
 #include "object/internal.h"
 
 #include <stdlib.h>
