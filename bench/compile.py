@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,12 +41,13 @@ def compiled(source: str, name: str, flags: Sequence[str] = ()) -> Path:
     Raises: CannotCompile.
     """
     BUILT.mkdir(parents=True, exist_ok=True)
-    output = BUILT / name
-    command = ["cc", *FLAGS, "-o", str(output), str(SOURCE / "bench" / source), *flags]
+    output, made = BUILT / name, BUILT / f"{name}.{os.getpid()}"
+    command = ["cc", *FLAGS, "-o", str(made), str(SOURCE / "bench" / source), *flags]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         raise CannotCompile(f"no C compiler: {error.strerror}") from None
     if done.returncode:
         raise CannotCompile(f"{source} does not compile: {done.stderr.strip()[:300]}")
+    made.replace(output)  # another process may make and load it at the same time
     return output

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import statistics
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import compile as compiling
 from bench import runner
 from bench.groups import GROUPS, Group
 from bench.plan import QUICK, Plan
@@ -136,3 +138,20 @@ def test_aim_is_met_where_the_interval_reaches_it() -> None:
     assert row_of_pairs("x", pairs, at_most(1), "").met
     assert not row_of_pairs("x", pairs, at_most(0.99), "").met
     assert row_of_pairs("x", pairs, at_least(1.2), "").met
+
+
+def test_a_program_is_there_when_it_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The readers of a row make the same library at the same time, and load it."""
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done; : >"$2"; ls "${2%/*}" >seen\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(compiling, "BUILT", tmp_path / "built")
+    monkeypatch.chdir(tmp_path)
+    made = compiling.compiled("calls.c", "calls")
+    assert (tmp_path / "seen").read_text() != "calls\n"
+    assert [each.name for each in made.parent.iterdir()] == ["calls"]
