@@ -29,6 +29,17 @@ static osd_lanes zeroes(const uint8_t *at)
 	       (osd_lanes)(osd_lanes_at(at + 2) == osd_lanes_of(1));
 }
 
+/* Most bytes are not zero, so this is looked at first. */
+static int has_zero(const uint8_t *at)
+{
+	const osd_lanes zero = {0};
+
+	return osd_lanes_any((osd_lanes)(osd_lanes_at(at) == zero) |
+			     (osd_lanes)(osd_lanes_at(at + 16) == zero) |
+			     (osd_lanes)(osd_lanes_at(at + 32) == zero) |
+			     (osd_lanes)(osd_lanes_at(at + 48) == zero));
+}
+
 /* The first start code from `at` on, whose byte is there; `end`: there is none. */
 static size_t find_code(const uint8_t *data, size_t at, size_t end)
 {
@@ -38,7 +49,8 @@ static size_t find_code(const uint8_t *data, size_t at, size_t end)
 		size_t stop;
 
 		for (; at + STEP <= last; at += STEP)
-			if (osd_lanes_any(zeroes(data + at) | zeroes(data + at + 16) |
+			if (has_zero(data + at) &&
+			    osd_lanes_any(zeroes(data + at) | zeroes(data + at + 16) |
 					  zeroes(data + at + 32) | zeroes(data + at + 48)))
 				break;
 		stop = at + STEP < last ? at + STEP : last;
