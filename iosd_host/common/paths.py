@@ -11,6 +11,7 @@ from pathlib import Path
 
 __all__ = [
     "CRC32C",
+    "DB_VERIFY",
     "MODULE",
     "SANDBOXD",
     "TGTD",
@@ -39,6 +40,7 @@ class Component:
 
 MODULE = Component("bs_iosd.so", "target", Path("/usr/lib/tgt/backing-store"))
 CRC32C = Component("iosd_crc32c.so", "target")
+DB_VERIFY = Component("iosd-db-verify", "target")
 SANDBOXD = Component("iosd-sandboxd", "sandbox")
 TGTD = Component("tgtd", "tgtd", HERE.parent, "tgtd")  # hardened; the stock one is found in PATH
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import time
 
 from iosd_host.cli import store as commands
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
 from iosd_host.store_tools.format.records import Place
-from iosd_host.store_tools.opening.bdb import Table
+from iosd_host.store_tools.opening.bdb import PAGE_BYTES, Table, damaged_tables
 from tests.offline.stores import Snapshot, Store, look
 
 ODD = (b"", b"\0", b"W", b"We are none", b"\1" * 17, b"\xff" * 3000)
@@ -52,6 +53,23 @@ def test_damaged_times_of_nonces(store: Store) -> None:
     assert store.check() == []
     ((first, last),) = decode_spans(dict(store.records(Table.KEYS))[nonces])
     assert first == 0 and last > time.time() * 1000
+
+
+def test_damaged_tables_are_those_of_db_verify(store: Store) -> None:
+    """Its findings of each table, whatever is damaged beside it."""
+    folder, damaged = store.data / "db", (Table.PARTITIONS, Table.JOBS, Table.META)
+    store.records(Table.META)  # opens and closes it: the log is empty
+    for table in damaged:
+        with (folder / table.value).open("r+b") as file:
+            file.seek(PAGE_BYTES + 26)
+            file.write(b"\xa5" * 100)
+    found = damaged_tables(folder)
+    assert tuple(found) == damaged
+    for table, text in found.items():
+        done = subprocess.run(
+            ["db5.3_verify", folder / table.value], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1 and done.stderr.startswith(f"db5.3_verify: {text}\n")
 
 
 def test_a_copy_of_another_table(store: Store, before: Snapshot) -> None:

@@ -22,7 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from iosd_host.common.paths import find_program
+from iosd_host.common.paths import DB_VERIFY, find_component, find_program
 from iosd_host.store_tools.opening.log import content_end, newest_log
 
 try:
@@ -416,22 +416,27 @@ def damaged_tables(folder: Path) -> dict[Table, str]:
     Recovery has been done, and nobody has the folder open.
     Raises: DatabaseError: a table cannot be verified.
     """
-    # Not by bsddb3, whose verify never says that it failed; nor many files by one program, which
-    # finds all after the first in order.
+    # Not by bsddb3, whose verify never says that it failed.
     there = [table for table in Table if (folder / table.value).exists()]
-    found, program = {}, _program("db5.3_verify")
-    for table in there:
-        # In a process of its own: its way through damaged pages cannot take us along.
+    found, program, left = {}, find_component(DB_VERIFY), list(there)
+    while left:
+        # In another process: its way through damaged pages cannot take us along.
         done = subprocess.run(
-            [program, folder / table.value],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            [program, *(folder / table.value for table in left)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             check=False,
         )
         _not_killed(done.returncode, program.name)
-        lines = done.stderr.decode("utf-8", "replace").splitlines()
-        if done.returncode:
-            found[table] = lines[0].partition(": ")[2] if lines else "its verification died"
+        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        good = lines.count("ok")
+        if good == len(left):
+            break
+        # It has ended with the first damaged table, by a line about it or without a word.
+        if not lines[good:] and done.returncode > 0:
+            raise bdb.DBError(0, f"{program.name} ended with {done.returncode}")
+        found[left[good]] = "".join(lines[good:]) or "its verification died"
+        del left[: good + 1]
     return found | copied_tables(folder, there)
 
 

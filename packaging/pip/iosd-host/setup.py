@@ -30,7 +30,9 @@ setup(
         "berkeleydb==18.1.17; python_version >= '3.12'",
     ],
     ext_modules=[
-        CMakeTree("iosd_host.libexec.bs_iosd", "target", ("bs_iosd", "iosd_crc32c")),
+        CMakeTree(
+            "iosd_host.libexec.bs_iosd", "target", ("bs_iosd", "iosd_crc32c", "iosd-db-verify")
+        ),
         CMakeTree("iosd_host.libexec.sandboxd", "sandbox", ("iosd-sandboxd", "iosd-zygote")),
     ],
     cmdclass={"build_ext": BuildCMake},
