@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from select import PIPE_BUF
+
+from tests import warm
 
 OSD = "from pyosd.cli import main; main(prog_name='osd')"
 
@@ -16,9 +17,7 @@ def pieces(program: str, *words: object, codes: Sequence[int] = (0,)) -> list[by
     """Run a Python program; what each of its writes to stdout has written."""
     readable, writable = os.pipe2(os.O_DIRECT)  # a read takes what one write has written
     with os.fdopen(readable, "rb", buffering=0) as pipe:
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, words)], stdout=writable
-        )
+        process = warm.Python([sys.executable, "-c", program, *map(str, words)], stdout=writable)
         os.close(writable)
         found = [b""]
         for packet in iter(lambda: pipe.read(PIPE_BUF), b""):

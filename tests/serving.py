@@ -14,6 +14,7 @@ import queue
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +24,15 @@ from typing import Any
 import pyosd
 from iosd_host.common import paths
 from pyosd.testing import last_step
+from tests import warm
 from tests.harness import SOURCE
 from tests.machine import SHARE_OF_TESTS, unavailable, without_sandboxes
 from tests.processes import Watch, descendants, long_lived
 from tests.tgtd import MODULE
-from tests.warm_serving import WarmServe
 
 START_S = 120.0
 STOP_S = 60.0
 SERVE = "from iosd_host.cli.serve import serve; serve()"
-"""For tests of the start itself."""
 
 
 def missing() -> str | None:
@@ -93,8 +93,8 @@ class Serving:
             command += ["--cpu-share", str(share)]
         command += [] if standard or "--security" in arguments else ["--security", "nosec"]
         with self.log.open("wb") as stderr:
-            self.process = WarmServe(
-                command,
+            self.process = warm.Python(
+                [sys.executable, "-c", SERVE, *command],
                 cwd=SOURCE,
                 env={name: value for name, value in given.items() if value is not None},
                 stdin=subprocess.DEVNULL,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pyosd.cli import main
+from tests import warm
 from tests.harness import SOURCE
 
 DEADLINE_S = 60.0
@@ -62,7 +62,7 @@ class Alone:
             "lab=/nowhere/socket",
         ]
         with (folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = warm.Python(
                 [sys.executable, "-m", "iosd_host", *words],
                 cwd=SOURCE,
                 env=os.environ | {"IOSD_RUN": str(run)},

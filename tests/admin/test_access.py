@@ -63,13 +63,15 @@ def test_nobody_listens(osd: Run, alone: Alone) -> None:
 
 
 def test_who_listens_does_not_answer(osd: Run, alone: Alone) -> None:
-    with ManagerClient.find(timeout_s=0.2) as manager:
+    with ManagerClient.find() as manager:
         manager.ask("status")
+        usual, manager.timeout_s = manager.timeout_s, 0.2
         os.kill(alone.process.pid, 19)
         with pytest.raises(ManagerError, match=r"not answered within 0\.2 s") as error:
             manager.ask("status")
         os.kill(alone.process.pid, 18)
         assert error.value.exit_code == 69
+        manager.timeout_s = usual
         assert manager.ask("status")["manager"]["pid"] == alone.process.pid  # not the late answer
 
 

@@ -21,6 +21,7 @@ from pyosd.files import Entry, Moved, entries, place_of, put_many
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
+from tests import warm
 from tests.cli.conftest import Run
 from tests.serving import Serving
 from tests.waiting import until
@@ -164,7 +165,7 @@ def test_killed_in_the_middle_leaves_no_torso_with_a_name(
         file.truncate(2 << 30)
     command = [sys.executable, "-c", "from pyosd.cli import main; main()", "put", str(big), pid]
     environment = os.environ | {"IOSD_TARGET": serving.url}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+    with warm.Python(command, env=environment, stdout=subprocess.DEVNULL) as process:
         until(lambda: process.poll() is not None or osd("obj", "ls", pid, "-o", "id").stdout)
         process.send_signal(signal.SIGKILL)
     with serving.connect(local=True) as target:
@@ -185,7 +186,7 @@ def test_a_killed_transfer_is_continued(
 
     def kill(stored: Callable[[], int], *words: object) -> None:
         command = [sys.executable, "-c", "from pyosd.cli import main; main()", *map(str, words)]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        with warm.Python(command, env=environment, stdout=subprocess.DEVNULL) as process:
             until(lambda: process.poll() is not None or stored() > 8 << 20)
             process.send_signal(signal.SIGKILL)
 

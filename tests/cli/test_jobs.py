@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pyosd.types import ObjectRef
+from tests import warm
 from tests.cli.conftest import Run
 from tests.cli.screen import written_to
 from tests.serving import Serving
@@ -39,7 +40,7 @@ def submit(osd: Run, pid: str, script: Path, text: str, *flags: str) -> str:
 
 def wait_until_started(job: str, url: str) -> None:
     """Follow the output until the script's first line is there."""
-    process = subprocess.Popen(
+    process = warm.Python(
         command("job", "logs", "-f", job, "--target", url), stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
@@ -334,7 +335,7 @@ def test_bar_for_a_person(osd: Run, pid: str, script: Path, serving: Serving) ->
     script.write_text("import osd\nfor n in range(5): osd.progress(n / 5)\nprint('output')\n")
     leader, follower = pty.openpty()
     words = ("exec", str(script), "--zone", pid, "--wait", "--target", serving.url)
-    process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=follower, text=True)
+    process = warm.Python(command(*words), stdout=subprocess.PIPE, stderr=follower, text=True)
     talk = written_to(leader, follower)
     out, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
@@ -350,7 +351,7 @@ def test_what_it_printed_without_end_of_line(
     script.write_text("print('half a line', end='')\n")
     leader, follower = pty.openpty()
     words = ("exec", str(script), "--zone", pid, "--target", serving.url)
-    process = subprocess.Popen(command(*words), stdout=follower, stderr=follower)
+    process = warm.Python(command(*words), stdout=follower, stderr=follower)
     screen = written_to(leader, follower)
     assert process.wait(timeout=DEADLINE_S) == 0
     assert b"half a line\r\n0x" in screen
@@ -401,7 +402,7 @@ def test_modules_of_ones_own(osd: Run, pid: str, tmp_path: Path, script: Path) -
 
 def here(osd: Run, *words: object) -> bytes:
     """Output of `osd exec --local`; its child writes to the real standard output."""
-    return subprocess.run(
+    return warm.run(
         command(*map(str, words), "--local"), stdout=subprocess.PIPE, check=True, timeout=DEADLINE_S
     ).stdout
 

@@ -18,9 +18,11 @@ from pyosd import Target, connect
 from pyosd.cli.frame.codes import Exit
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.job_status import JobState
+from tests import warm
 from tests.cli.conftest import Run
 from tests.cli.test_following import DEADLINE_S, GATED
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -56,7 +58,7 @@ class Gated:
 def test_killed_client(osd: Run, pid: str, serving: Serving, tmp_path: Path, flag: str) -> None:
     with connect(serving.url) as target:
         gated = Gated(target, pid, tmp_path)
-        client = subprocess.Popen(gated.words(serving.url, flag), stdout=subprocess.PIPE)
+        client = warm.Python(gated.words(serving.url, flag), stdout=subprocess.PIPE)
         with client:
             wait_for_first_line(target, pid)
             client.kill()
@@ -71,7 +73,7 @@ def test_target_that_goes(tmp_path: Path) -> None:
     with Serving() as served, connect(served.url) as target:
         for flag in ("--wait", "--follow"):
             gated = Gated(target, str(ref(target.create_partition())), tmp_path)
-            client = subprocess.Popen(
+            client = warm.Python(
                 gated.words(served.url, flag), stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
             wait_for_first_line(target, str(gated.zone))
@@ -96,7 +98,7 @@ def test_output_that_fails(
         if full:
             os.close(writer)
             writer = os.open("/dev/full", os.O_WRONLY)
-        client = subprocess.run(
+        client = warm.run(
             gated.words(serving.url, flag),
             stdout=writer,
             stderr=subprocess.PIPE,
@@ -113,8 +115,7 @@ def test_output_that_fails(
 
 def wait_for_first_line(target: Target, pid: str) -> None:
     zone = ObjectRef.parse(pid)
-    while not (found := target.jobs(zone.partition_id)):
-        pass
+    found = until(lambda: target.jobs(zone.partition_id))
     assert next(target.job(found[0].id).iter_output(follow=True)) == b"first\n"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pyosd.cli.output import tables as output
+from tests import warm
 from tests.pieces import OSD, pieces
 
 PROGRAM = """
@@ -53,7 +54,7 @@ def on_terminal_of(program: str, columns: int, *args: str, **environment: str) -
     leader, follower = pty.openpty()
     ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     keep = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
-    process = subprocess.Popen(
+    process = warm.Python(
         [sys.executable, "-c", program, *args],
         stdout=follower,
         env=keep | {"TERM": "xterm"} | environment,
@@ -92,7 +93,7 @@ def test_colour_only_where_wanted() -> None:
 
 
 def on_pipe(*args: str) -> str:
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-c", PROGRAM, *args], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
 
@@ -168,7 +169,7 @@ print_prose([
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_prose_fits_the_terminal(columns: int) -> None:
-    whole = subprocess.run([sys.executable, "-c", PROSE], capture_output=True, text=True).stdout
+    whole = warm.run([sys.executable, "-c", PROSE], capture_output=True, text=True).stdout
     assert len(whole.splitlines()) == 4, "on a pipe a line stays a line"
     shown = on_terminal_of(PROSE, columns)
     lines = shown.splitlines()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyosd.cli.frame.codes import Exit
-from tests import forked
+from tests import warm
 
 SOURCE = Path(__file__).resolve().parents[2]
 OSD = f"{sys.executable} -c 'from pyosd.cli import main; main(prog_name=\"osd\")'"
@@ -36,7 +36,7 @@ def run(words: str, **environment: str) -> tuple[int, str]:
 
 def usage(words: str) -> tuple[int, str]:
     """Where streams are as usual: exit code, and what it said on stderr."""
-    done = forked.osd(*words.split())
+    done = warm.osd(*words.split())
     return done.returncode, done.stderr
 
 

@@ -18,6 +18,7 @@ from pyosd.cli.main import ELSEWHERE, main
 from pyosd.jobs import refusal
 from pyosd.types import AttributeId, ObjectRef
 from pyosd.wire.attributes import Page
+from tests import warm
 from tests.cli.conftest import Run
 
 LONG = "x" * 200
@@ -263,13 +264,13 @@ def test_nobody_reads_on(obj: ObjectRef, osd: Run) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
-        done = subprocess.run(LIST, stdout=pipe, stderr=subprocess.PIPE, timeout=60)
+        done = warm.run(LIST, stdout=pipe, stderr=subprocess.PIPE, timeout=60)
     assert (done.returncode, done.stderr) == (Exit.FAILED, b"")
 
 
 def test_nowhere_to_write(obj: ObjectRef, osd: Run) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(LIST, stdout=full, stderr=subprocess.PIPE, timeout=60)
+        done = warm.run(LIST, stdout=full, stderr=subprocess.PIPE, timeout=60)
     assert done.returncode == Exit.FAILED
     assert done.stderr == b"osd: input or output: No space left on device\n"
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pyosd.types import ObjectRef
+from tests import warm
 from tests.cli.conftest import Run
 from tests.serving import Serving
 
@@ -69,10 +68,9 @@ def test_a_failed_job_in_the_debugger(
     osd("job", "wait", job, code=10)
     again = osd("job", "replay", job)
     osd("job", "wait", again.stdout.strip(), code=10)
-    program = Path(sys.executable).parent / "osd"
-    done = subprocess.run(
+    done = warm.run(
         [
-            program,
+            "osd",
             "job",
             "replay",
             job,

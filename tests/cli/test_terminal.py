@@ -22,7 +22,7 @@ from pyosd.cli.frame.verb import Settings
 from pyosd.cli.output.log_lines import log_to_stderr
 from pyosd.cli.output.tables import json_line
 from pyosd.cli.output.terminal import Escaping, escaped, harmless
-from tests import forked
+from tests import warm
 from tests.cli.conftest import Run
 from tests.cli.screen import written_to
 from tests.cli.test_jobs import command
@@ -50,7 +50,7 @@ def look(serving: Serving, tmp_path: Path) -> Look:
         leader, follower = pty.openpty()
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(written_to, leader, os.dup(follower))
-            done = forked.osd(*words, "--target", serving.url, terminal=follower)
+            done = warm.osd(*words, "--target", serving.url, terminal=follower)
             os.close(follower)
             screen = reading.result()
         assert done.returncode == code, screen

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`osd` for shell scripts of tests without the quarter second that a Python takes to start.
 
-One process imports the program and forks for each call, as the program would be after its imports:
+One process (tests/warm.py) forks for each call, as the program would be after its imports:
 arguments, folder, descriptors and exit code are the caller's.  The shell's side is a function of that
 name, which writes to a pipe and waits for the code at another.
 """
@@ -15,6 +15,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pyosd.cli.jobs.exec
+import pyosd.cli.jobs.job
+import pyosd.cli.objects.obj  # noqa: F401 -- so that no call has to
+from pyosd.cli import main
+from tests import warm
 
 PIDFD_GETFD = 438  # number of the system call
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +43,7 @@ osd() {{
 def warm_osd(folder: Path, environment: dict[str, str]) -> Iterator[str]:
     """Run the process; the value is what a bash script must begin with."""
     os.mkfifo(folder / "calls")
-    server = subprocess.Popen(
+    server = warm.Python(
         [sys.executable, "-m", "tests.cli.warm", str(folder / "calls")],
         cwd=ROOT,
         env=environment,
@@ -65,8 +71,6 @@ def take_descriptors(pid: int) -> None:
 
 def call(pid: int, folder: str, answer: str, words: list[str]) -> None:
     """Be `osd` once, in a process of its own."""
-    from pyosd.cli import main
-
     take_descriptors(pid)
     os.chdir(folder)
     code: object = 1
@@ -83,10 +87,6 @@ def call(pid: int, folder: str, answer: str, words: list[str]) -> None:
 
 def serve(calls: str) -> None:
     """Take calls for ever."""
-    import pyosd.cli.jobs.exec
-    import pyosd.cli.jobs.job
-    import pyosd.cli.objects.obj  # noqa: F401 -- so that no call has to
-
     source = os.open(calls, os.O_RDWR)  # also for writing: it never ends
     left = b""
     while True:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from pyosd.cluster.survey import CopyFault, Prefer, survey
 from pyosd.cluster.targets_file import read_targets
 from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
+from tests import warm
 from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored
 from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing
@@ -455,7 +455,7 @@ def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> Non
     words = ["cluster", "rebalance", hex(PARTITION), "--targets", whole, "--at-once", "1"]
     program = [sys.executable, "-c", "from pyosd.cli import main; main()"]
     command = [*program, *words, "--rate", "500KiB"]
-    with three["c"].connect() as c, subprocess.Popen(command) as process:
+    with three["c"].connect() as c, warm.Python(command) as process:
         until(lambda: len(c.list_objects(PARTITION)) > 3)
         process.kill()
     left = osd("cluster", "check", hex(PARTITION), "--targets", whole, code=1)

@@ -33,6 +33,7 @@ from pyosd.fronts.reductionist.checked import TYPES, ArrayRefusal, checked
 from pyosd.fronts.reductionist.server import WRONG_MOST
 from pyosd.offload.home import client_environment
 from pyosd.types import PartitionId
+from tests import warm
 from tests.machine import unavailable
 from tests.package_sets import NUMPY, SETS, from_registry
 from tests.serving import Serving, sandboxes_missing, shared
@@ -248,7 +249,7 @@ class Reductions:
 
     def __init__(self, url: str, *options: str) -> None:
         command = [sys.executable, "-c", OSD, "reductionist", "--target", url, *options]
-        self.process = subprocess.Popen(
+        self.process = warm.Python(
             [*command, "--listen", "127.0.0.1:0"],
             stderr=subprocess.PIPE,
             text=True,
@@ -497,7 +498,7 @@ def test_who_may_ask(serving: Serving, tmp_path: Path) -> None:
         ["--listen", "nowhere"],
         ["--certificate", str(login)],
     ):
-        assert subprocess.run([*command, *words], capture_output=True).returncode == 2
+        assert warm.run([*command, *words], capture_output=True).returncode == 2
 
 
 def test_requests_outlive_a_kill_of_the_target() -> None:

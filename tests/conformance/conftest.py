@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.conformance import program
 from tests.harness import SOURCE
 from tests.machine import unavailable
@@ -39,7 +39,7 @@ class Run:
 
 def run_program(folder: Path, *arguments: str) -> Run:
     command = [sys.executable, "-m", "tests.conformance", "--output", str(folder), *arguments]
-    ended = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, timeout=200)
+    ended = warm.run(command, cwd=SOURCE, capture_output=True, text=True, timeout=200)
     assert (folder / "report.json").exists(), ended.stderr[-4000:]
     found = json.loads((folder / "report.json").read_text())
     return Run(ended.returncode, found, ended.stdout, ended.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from pyosd.functions.manifest import ManifestNumber
 from pyosd.security.function_signature import SIGNATURE, sign, statement
 from pyosd.types import AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import Page
-from tests import forked
+from tests import warm
 from tests.harness import SOURCE
 from tests.processes import long_lived
 from tests.serving import Serving, arguments
@@ -28,7 +27,6 @@ from tests.waiting import until
 FUNCTIONS = PartitionId(0x11)
 UNSIGNED, BAD_SIGNATURE, BAD_SIGNER = 0x8020, 0x8021, 0x8022
 SIGNER, FINGERPRINT = 0x11, 0x12
-OSD = Path(sys.executable).parent / "osd"
 CODE = b"def main(args):\n    return 'signed'\n"
 TYPES = {
     "ed25519": ("ed25519", ()),
@@ -103,7 +101,7 @@ class Signing:
         """osd config reload; returns what it prints."""
         self.configure(policy, lines)
         environment = {**os.environ, "IOSD_RUN": str(self.run)}
-        done = forked.osd("config", "reload", environment=environment, folder=SOURCE)
+        done = warm.osd("config", "reload", environment=environment, folder=SOURCE)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 

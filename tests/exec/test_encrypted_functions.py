@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,8 +20,9 @@ from pyosd.security.function_signature import SIGNATURE, sign, statement
 from pyosd.types import AttributeValue, ObjectRef, ref
 from pyosd.wire.exec_params import ArgsEncoding, ExecParams, FunctionCall
 from pyosd.wire.job_status import JobState
+from tests import warm
 from tests.exec.conftest import WAIT_S
-from tests.exec.signing import FINGERPRINT, OSD, MakeKey, Serve
+from tests.exec.signing import FINGERPRINT, MakeKey, Serve
 from tests.exec.test_functions import FUNCTIONS, PAGE, attribute, call, result
 from tests.serving import Serving, arguments
 
@@ -157,12 +157,12 @@ def test_put_signs_and_encrypts(signing: Serve, key: MakeKey, tmp_path: Path) ->
 
     file = tmp_path / "stew.py"
     file.write_bytes(CODE)
-    fn = [str(OSD), "fn"]
+    fn = ["osd", "fn"]
     environment = {**os.environ, "IOSD_TARGET": s.serving.url}
-    subprocess.run(
+    warm.run(
         [*fn, "put", str(file), "--sign", str(ed.path), "--encrypt"], check=True, env=environment
     )
-    shown = subprocess.run(
+    shown = warm.run(
         [*fn, "show", "stew", "-o", "json"],
         capture_output=True,
         text=True,

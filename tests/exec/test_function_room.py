@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from pyosd.functions import Functions
 from pyosd.types import AttributeValue
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import Limits
-from tests.exec.signing import OSD
+from tests import warm
 from tests.exec.test_functions import FUNCTIONS, NO_ENGINE, be
 from tests.serving import Serving, arguments
 
@@ -97,10 +96,10 @@ def test_the_bound_of_reserved_memory(folder: Path) -> None:
         functions.remove("d")
         functions.activate("a")
         environment = {**os.environ, "IOSD_TARGET": serving.url}
-        command = [str(OSD), "fn", "engines"]
-        shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        command = ["osd", "fn", "engines"]
+        shown = warm.run(command, env=environment, capture_output=True, text=True, check=True)
         assert "3 of 4096 functions are active; they reserve 300.0 MiB of 300.0 MiB" in shown.stdout
-        told = subprocess.run(
+        told = warm.run(
             [*command, "-o", "json"], env=environment, capture_output=True, text=True, check=True
         )
         assert json.loads(told.stdout)["most_reserved"] == 300 * MIB

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from pyosd.functions import Access
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.exec_params import ExecFlag, ExecParams
 from pyosd.wire.job_status import JobFlag, JobState, JobStatus
+from tests import warm
 from tests.exec.conftest import WAIT_S
 from tests.machine import unavailable
 from tests.native_kit import hostile_library, kit_library
@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 UNSIGNED, BAD_SIGNER, NO_ENGINE = 0x8020, 0x8022, 0x8018
 PAGE = 0x10000
-OSD = Path(sys.executable).parent / "osd"
 
 
 class Keys:
@@ -282,9 +281,7 @@ def test_a_waiting_script_does_not_become_machine_code(
         reply = target.exec_code(zone, hostile.read_bytes(), params)
         assert reply.job is not None
         file.write_text(POOLS.format(signers=keys.list, engine="native"))
-        subprocess.run(
-            [str(OSD), "config", "reload"], env={**os.environ, **environment}, check=True
-        )
+        warm.run(["osd", "config", "reload"], env={**os.environ, **environment}, check=True)
         with pytest.raises(OSDError) as refused:
             target.exec_code(zone, b"pass", params)
         assert sense(refused.value) == UNSIGNED

@@ -21,6 +21,7 @@ from pyosd.offload.home import Outcome
 from pyosd.offload.where import link_points
 from pyosd.osd._client.pure import PureTransport
 from pyosd.types import ObjectRef, PartitionId
+from tests import warm
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -323,7 +324,7 @@ def osd(url: str, *words: object, code: int = 0) -> Result:
 def as_program(url: str, *words: object) -> tuple[bytes, bytes]:
     """Standard output and error; a script's process writes to the real ones."""
     program = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
-    done = subprocess.run(
+    done = warm.run(
         [*program, *map(str, words), "--target", url],
         capture_output=True,
         check=True,
@@ -372,7 +373,7 @@ def test_a_client_killed_in_the_middle_leaves_nothing_at_the_target(
     file.write_text(file.read_text() + "print('counted', flush=True)\nimport time\ntime.sleep(3)\n")
     program = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
     words = ["exec", str(file), "--zone", str(data), "--where", "local", "--target", session.url]
-    with subprocess.Popen([*program, *words], stdout=subprocess.PIPE) as client:
+    with warm.Python([*program, *words], stdout=subprocess.PIPE) as client:
         assert client.stdout is not None
         assert [client.stdout.readline() for _ in range(2)] == [b"counting\n", b"counted\n"]
         client.kill()

@@ -32,6 +32,7 @@ from iosd_host.serve.preconditions import (
 )
 from iosd_host.serve.tgtd import Tgtd, find_tgtd
 from pyosd import Chap, LoginRejected
+from tests import warm
 from tests.waiting import until
 
 OSD = Path(sys.executable).parent / "osd"
@@ -76,7 +77,7 @@ def serving(data: Path, *words: str, **environment: str) -> Iterator[Serving]:
     """Serve without sandboxes on a port of the kernel's choice; ends with SIGTERM and exit 0."""
     words = ("--no-sandboxes", "--no-manager", "--portal", "127.0.0.1:0", *words)
     with (data.parent / "log").open("a") as log:
-        process = subprocess.Popen(
+        process = warm.Python(
             command(data, *words),
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
@@ -98,7 +99,7 @@ def serving(data: Path, *words: str, **environment: str) -> Iterator[Serving]:
 
 def refused(data: Path, *words: str, code: int) -> str:
     """Run it where it must not start; return what it says."""
-    done = subprocess.run(
+    done = warm.run(
         command(data, "--no-sandboxes", *words),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -143,7 +144,7 @@ def test_interrupted_in_a_pipeline_whose_reader_dies_first(folder: Path) -> None
             process.wait()
     assert not Path(ready["control"]).parent.parent.exists()
     assert not [name for name, pid in ready["pids"].items() if Path(f"/proc/{pid}").exists()]
-    check = subprocess.run(
+    check = warm.run(
         [OSD, "target", "check", "-v", "--data", store], capture_output=True, text=True
     )
     assert check.returncode == 0 and "not closed in order" not in check.stdout + check.stderr

@@ -26,6 +26,7 @@ from iosd_host.manager.keys import read_key
 from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.job_status import JobState
+from tests import warm
 from tests.conftest import MakeHarness
 from tests.harness import SOURCE
 from tests.machine import unavailable
@@ -274,7 +275,7 @@ def launch(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "iosd_host", "--state", str(folder / "state")]
     command += ["--listen", f"ipc://{folder}/socket", "--announce", str(folder / "place"), *words]
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen([*command, "--http", "none"], cwd=SOURCE, stderr=log)
+        return warm.Python([*command, "--http", "none"], cwd=SOURCE, stderr=log)
 
 
 def client_of(folder: Path) -> ManagerClient:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests import surroundings
+from tests import surroundings, warm
 from tests.machine import unavailable
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing
@@ -56,7 +56,7 @@ class Managed:
         """Output of a verb that asks this manager."""
         command = [OSD, *map(str, words), "--manager", self.event["manager"]["url"]]
         command += ["--target", self.served.url, "-o", "json"]
-        done = subprocess.run(
+        done = warm.run(
             command, env=PLAIN, capture_output=True, text=True, timeout=DEADLINE_S, check=False
         )
         assert done.returncode == 0, done.stderr + self.served.text()[-2000:]

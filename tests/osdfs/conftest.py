@@ -16,6 +16,7 @@ import pytest
 
 from pyosd.target import Target
 from pyosd.types import ObjectRef, ref
+from tests import warm
 from tests.machine import unavailable, without_fuse
 from tests.serving import Serving, arguments, missing, shared
 from tests.waiting import until
@@ -32,7 +33,7 @@ class MountedFiles:
         self.log = self.place.with_suffix(".log")
         command = [sys.executable, "-c", MOUNT, "mount", "--target", url, path, str(self.place)]
         with self.log.open("wb") as stderr:
-            self.process = subprocess.Popen([*command, *words], stderr=stderr)
+            self.process = warm.Python([*command, *words], stderr=stderr)
         try:
             until(self._mounted, self.text)
         except BaseException:

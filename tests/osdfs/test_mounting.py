@@ -17,6 +17,7 @@ import pytest
 from pyosd.fronts.osdfs import device
 from pyosd.target import Target
 from pyosd.types import ObjectRef
+from tests import warm
 from tests.osdfs.conftest import MOUNT, STOP_S, MountedFiles
 from tests.serving import Serving
 from tests.waiting import until
@@ -138,7 +139,7 @@ def test_what_cannot_be_mounted(
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     words = ["mount", "--target", serving.url, path.format(zone=zone), str(tmp_path / place)]
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-c", MOUNT, *words],
         capture_output=True,
         text=True,

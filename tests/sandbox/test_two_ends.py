@@ -16,6 +16,7 @@ import pytest
 import pyosd
 from pyosd.testing import ServedTarget, client_environment
 from pyosd.types import ref
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "scripts.md").read_text()
@@ -138,7 +139,7 @@ def test_limits_hold_only_there(ends: ServedTarget, zone) -> None:
     limits = pyosd.Limits(wall="100ms")
     with pytest.raises(pyosd.JobTimeout):
         ends.exec(code, zone=zone, limits=limits)
-    done = subprocess.run(
+    done = warm.run(
         [
             *(sys.executable, "-P", "-c", "from pyosd.cli import main; main()", "exec", "-"),
             *("--local", "--zone", str(zone), "--limit-wall", "100ms"),

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests import warm
 from tests.harness import SOURCE
 
 PROGRAM = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
@@ -22,7 +23,7 @@ class Process:
         self, folder: Path, *, passphrase: str | None = None, listen: str = "127.0.0.1:0"
     ) -> None:
         self.folder = folder
-        self.process = subprocess.Popen(
+        self.process = warm.Python(
             [*PROGRAM, "secmgr", "serve", "--data", folder, "--listen", listen],
             cwd=SOURCE,
             stdin=subprocess.PIPE,

@@ -30,7 +30,7 @@ from pyosd.security.local_credential import LocalSource
 from pyosd.security.master_key import MasterKey
 from pyosd.types import ROOT, ObjectType, PartitionId, ref
 from pyosd.wire.capability import Permission, SecurityMethod
-from tests import forked
+from tests import warm
 from tests.harness import SOURCE
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing, shared
@@ -60,7 +60,7 @@ def run(
     """`osd` as some user of this host who has set nothing but the target's URL."""
     kept = {name: os.environ[name] for name in ("PATH", "IOSD_RUN", *FOLDERS)}
     environment = kept | {"IOSD_TARGET": url, "HOME": "/nonexistent"} | variables
-    return forked.osd(*words, environment=environment, text=text, uid=uid)
+    return warm.osd(*words, environment=environment, text=text, uid=uid)
 
 
 def works(url: str, *words: object, uid: int = 0, **more: str) -> str:

@@ -6,7 +6,6 @@ the client does by itself: keys that change, clocks that differ, targets that re
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ from pyosd.wire.capability import (
     Permission,
     SecurityMethod,
 )
+from tests import warm
 from tests.harness import SOURCE
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 
@@ -383,7 +383,7 @@ def test_program_and_script(strict: Strict, tmp_path: Path) -> None:
     common = ["--target", strict.served.url, "--credentials", str(path)]
 
     def run(*words: str) -> str:
-        done = subprocess.run(
+        done = warm.run(
             [*osd, *words, *common], cwd=SOURCE, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
