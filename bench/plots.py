@@ -2,21 +2,20 @@
 """Plots as SVG, by matplotlib: curves, and rows as dots with their intervals and aims.
 
 The same figures give the same bytes.  Colours are those of Okabe and Ito, which colour-blind people can
-distinguish, and every line has a marker of its own.
+distinguish, and every line has a marker of its own.  matplotlib is imported where it draws: its import
+takes half a second.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator
+from typing import TYPE_CHECKING, Any
 
 from bench.stats import Curve, Point, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["better", "draw_curve", "draw_rows", "size"]
 
@@ -62,6 +61,8 @@ def size(value: float, _: object = None) -> str:
 
 def _short(value: float, _: object = None) -> str:
     """1000000 as 1M, 0.0025 as 0.0025."""
+    from matplotlib.ticker import EngFormatter
+
     return EngFormatter(sep="")(value) if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -71,6 +72,8 @@ def _of_bytes(label: str) -> bool:
 
 def _locator(low: float, high: float, label: str) -> Any:
     """Ticks of a logarithmic axis: even ones on a short axis, which may lie between two powers."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
     if high < 10 * low:
         return MaxNLocator(5)
     if _of_bytes(label):
@@ -80,6 +83,8 @@ def _locator(low: float, high: float, label: str) -> Any:
 
 def _scale(axis: Any, values: Sequence[float], log: bool, label: str, *, mark: bool) -> None:
     """Scale, ticks and label of an x or y axis.  mark: a tick at each value, if they are few."""
+    from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter
+
     low, high = min(values), max(values)
     if log and low > 0:
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
@@ -138,6 +143,9 @@ def _draw_lines(
 
 def draw_curve(curve: Curve) -> str:
     """The plot of a curve."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     points = [
         each for lines in (curve.series, curve.paper) for line in lines.values() for each in line
     ]
@@ -185,6 +193,9 @@ def _draw_row(axes: Any, row: Row, y: int) -> None:
 
 def draw_rows(rows: Sequence[Row], title: str) -> str:
     """A plot of the rows, one below the other; "" if there are none to draw."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     shown = [row for row in rows if row.ratio and row.interval and row.interval[0] > 0]
     if not shown:
         return ""
@@ -207,6 +218,8 @@ def draw_rows(rows: Sequence[Row], title: str) -> str:
 
 
 def _legend_of_rows(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
     handles = [
         Line2D([], [], color=COLOURS[colour], marker=marker, label=name)
         for name, colour, marker in OUTCOMES.values()

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib import pyplot
-
 from bench.plots import size
 from bench.stats import bootstrap
 from bench.tier_places import HDD, SSD, TIERS
@@ -112,6 +109,9 @@ def _steps(pyplot: Any, steps: dict[str, dict[int, Samples]], path: Path) -> Non
 
 def draw(found: Found, folder: Path) -> None:
     """tiers-throughput.png, tiers-ratios.png and tiers-steps.png."""
+    import matplotlib as mpl
+    from matplotlib import pyplot
+
     mpl.use("agg")
     _throughput(pyplot, found.curves, folder / "tiers-throughput.png")
     _ratios(pyplot, found.curves, folder / "tiers-ratios.png")

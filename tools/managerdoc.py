@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib import pyplot
-
 from iosd_host.policy.events import Bounds, Scale, SetActive
 from iosd_host.policy.simulate import (
     SimulatedCommands,
@@ -102,6 +99,9 @@ def commands_first() -> SimulationRecord:
 
 def plot(path: Path, records: dict[str, SimulationRecord]) -> None:
     """Slots and what waits, for each."""
+    import matplotlib as mpl
+    from matplotlib import pyplot
+
     mpl.use("Agg")
     page, axes = pyplot.subplots(
         2, len(records), figsize=(4 * len(records), 5), sharex="col", layout="constrained"

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyosd
 from pyosd import aio, files, functions, testing
-from pyosd.dask import Near
 from pyosd.fs import FileSystem
 from pyosd.fs.paths import PathInfo
 from pyosd.functions import Functions
@@ -226,6 +225,8 @@ def of_many() -> Iterator[str]:
 
 def manual() -> str:
     """The whole page."""
+    from pyosd.dask import Near
+
     public = {name: getattr(pyosd, name) for name in pyosd.__all__}
     errors = {n: t for n, t in public.items() if inspect.isclass(t) and issubclass(t, Exception)}
     large = ("Target", "Job", "JobArray", "Executor", "Commands", "Many", "Run", "Upkeep", "attr")

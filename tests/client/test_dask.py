@@ -14,23 +14,22 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dask
-import pandas as pd
 import pytest
-from dask.bag.core import optimize
-from distributed import Client, LocalCluster
 
 import pyosd
-from examples import monthly_mean, weather
 from pyosd.cluster.leaf import NearError
-from pyosd.dask import Near
 from pyosd.types import PartitionId
 from tests.cli.documents import matches, python_steps
 from tests.client.conftest import FOUR
 from tests.processes import long_lived
 from tests.serving import Serving
+
+if TYPE_CHECKING:  # imported where they are used: each worker collects this file, and one runs it
+    from distributed import Client
+
+    from pyosd.dask import Near
 
 PARTITION = PartitionId(0x10000)
 COUNT = 240
@@ -70,6 +69,8 @@ def record_of(obj: Any) -> list[dict[str, Any]]:
 @pytest.fixture
 def filled(four: dict[str, Serving]) -> tuple[Near, list[pyosd.Copies]]:
     """Objects with two copies each; object n is a record of the number n."""
+    from pyosd.dask import Near
+
     urls = {name: served.url for name, served in four.items()}
     with pyosd.many(urls, **OPTIONS) as cluster:
         for name in FOUR:
@@ -101,6 +102,8 @@ def test_examples_of_many_targets(four: dict[str, Serving], tmp_path: Path) -> N
 @pytest.fixture
 def workers() -> Iterator[Client]:
     """Two processes with 16 places for tasks each: coroutines take a place, and no thread."""
+    from distributed import Client, LocalCluster
+
     resource_tracker.ensure_running()  # of multiprocessing; it ends with this process
     long_lived.add(resource_tracker._resource_tracker._pid)  # type: ignore[attr-defined]
     with (
@@ -118,24 +121,39 @@ EXPECTED_KINDS = {
     "even": sum(n for n in range(0, COUNT, 2) if n % 3),
     "odd": sum(n for n in range(1, COUNT, 2) if n % 3),
 }
-META = pd.DataFrame({"number": pd.Series(dtype="int64"), "kind": pd.Series(dtype="object")})
 
 
+def meta() -> Any:
+    """The columns of a frame of records."""
+    import pandas as pd
+
+    return pd.DataFrame({"number": pd.Series(dtype="int64"), "kind": pd.Series(dtype="object")})
+
+
+@pytest.fixture
+def by_threads() -> Iterator[None]:
+    """Dask runs what it computes by threads that end with the test."""
+    import dask
+
+    with ThreadPoolExecutor(4) as pool, dask.config.set(scheduler="threads", pool=pool):
+        yield
+
+
+@pytest.mark.usefixtures("by_threads")
 def test_threads_of_this_process(filled: tuple[Near, list[pyosd.Copies]]) -> None:
     near, copies = filled
-    with ThreadPoolExecutor(4) as pool, dask.config.set(scheduler="threads", pool=pool):
-        assert sorted(near.bag(number_in, copies).compute()) == [*range(COUNT)]
-        squares = near.bag(number_in, copies, leaf=7).map(lambda n: n * n).sum()
-        assert squares.compute() == sum(n * n for n in range(COUNT))
-        total = near.reduce(number_in, copies, "sum", leaf=10, split_every=3)
-        assert total.compute() == sum(range(COUNT))
-        assert near.bag(number_in, []).compute() == []
-        assert near.reduce(number_in, [], "max").compute() is None
-        frame = near.dataframe(record_of, copies, META, leaf=20)
-        assert by_kind(frame.compute()) == EXPECTED_KINDS
-        with pytest.raises(NearError, match="is odd") as caught:
-            near.reduce(odd_ones_fail, copies, "sum").compute()
-        assert pickle.loads(pickle.dumps(caught.value)).failed == caught.value.failed
+    assert sorted(near.bag(number_in, copies).compute()) == [*range(COUNT)]
+    squares = near.bag(number_in, copies, leaf=7).map(lambda n: n * n).sum()
+    assert squares.compute() == sum(n * n for n in range(COUNT))
+    total = near.reduce(number_in, copies, "sum", leaf=10, split_every=3)
+    assert total.compute() == sum(range(COUNT))
+    assert near.bag(number_in, []).compute() == []
+    assert near.reduce(number_in, [], "max").compute() is None
+    frame = near.dataframe(record_of, copies, meta(), leaf=20)
+    assert by_kind(frame.compute()) == EXPECTED_KINDS
+    with pytest.raises(NearError, match="is odd") as caught:
+        near.reduce(odd_ones_fail, copies, "sum").compute()
+    assert pickle.loads(pickle.dumps(caught.value)).failed == caught.value.failed
 
 
 def test_workers_of_which_one_is_killed_and_a_target_too(
@@ -148,7 +166,7 @@ def test_workers_of_which_one_is_killed_and_a_target_too(
     ]
     expected = sum(n * size for n, size in enumerate(sizes)) / sum(sizes)
     assert mean == pytest.approx(expected)
-    assert by_kind(near.dataframe(record_of, copies, META, leaf=20).compute()) == EXPECTED_KINDS
+    assert by_kind(near.dataframe(record_of, copies, meta(), leaf=20).compute()) == EXPECTED_KINDS
 
     # A copy that is missing: the other target has the object, and is not killed below.
     one = next(each for each in near.copies(PARTITION) if "c" not in each.targets)
@@ -169,15 +187,17 @@ def test_workers_of_which_one_is_killed_and_a_target_too(
     assert {*caught.value.failed} <= {each.object for each in alone}
 
 
+@pytest.mark.usefixtures("by_threads")
 def test_the_example_over_files(
     four: dict[str, Serving], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from examples import weather
+
     for station in range(5):
         lines = [f"{month},{month + station / 10}" for month in (1, 2, 3)]
         (tmp_path / f"{station}.csv").write_text("\n".join(["month,degrees", *lines, ""]))
     urls = {name: served.url for name, served in four.items()}
-    with ThreadPoolExecutor(4) as pool, dask.config.set(scheduler="threads", pool=pool):
-        weather.main(urls, tmp_path)
+    weather.main(urls, tmp_path)
     assert capsys.readouterr().out.splitlines() == [
         "warmest: 3.4",
         " 1: 1.20",
@@ -186,13 +206,15 @@ def test_the_example_over_files(
     ]
 
 
+@pytest.mark.usefixtures("by_threads")
 def test_monthly_means_in_three_places(
     four: dict[str, Serving], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The example over a grid: it compares the results itself."""
+    from examples import monthly_mean
+
     urls = {name: served.url for name, served in four.items()}
-    with ThreadPoolExecutor(4) as pool, dask.config.set(scheduler="threads", pool=pool):
-        monthly_mean.main(urls, 4, 6, file=str(tmp_path / "plot.png"), runs=1)
+    monthly_mean.main(urls, 4, 6, file=str(tmp_path / "plot.png"), runs=1)
     lines = capsys.readouterr().out.splitlines()
     assert [each.split(":")[0] for each in lines] == ["near", "home", "auto"]
     assert len({each.split("mean of July")[1] for each in lines}) == 1
@@ -210,6 +232,10 @@ def test_the_scheduler_restarts_all_workers(
 
 def test_leaves_stay_coroutines_of_their_own() -> None:
     """Workers await them, so no step after a leaf may be fused with it."""
+    from dask.bag.core import optimize
+
+    from pyosd.dask import Near
+
     near = Near({"a": "iscsi://h/t/1"})
     objects = [pyosd.Copies(pyosd.ref(PARTITION, number), ("a",)) for number in range(1, 9)]
     bag = near.bag(size_of, objects, leaf=2).map(str).filter(None)
@@ -219,6 +245,8 @@ def test_leaves_stay_coroutines_of_their_own() -> None:
 
 
 def test_wrong_calls_are_refused() -> None:
+    from pyosd.dask import Near
+
     with pytest.raises(ValueError, match="no targets"):
         Near({})
     near = Near({"a": "iscsi://h/t/1"})
@@ -232,4 +260,4 @@ def test_wrong_calls_are_refused() -> None:
         with pytest.raises(ValueError, match=why):
             near.reduce(size_of, one, **options)
     with pytest.raises(ValueError, match="at least one object"):
-        near.dataframe(record_of, [], META)
+        near.dataframe(record_of, [], meta())

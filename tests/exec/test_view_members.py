@@ -311,6 +311,8 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
         part = Functions(target).view_create(collection, [])
         killed = threading.Event()
 
+        killed = threading.Event()  # a client that loses no command goes on at the new tgtd
+
         def change() -> None:
             with contextlib.suppress(OSDError):
                 for turn in itertools.takewhile(lambda _: not killed.is_set(), itertools.count()):

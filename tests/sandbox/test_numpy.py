@@ -11,9 +11,6 @@ import pytest
 import pyosd.osd as osd
 from pyosd.osd import _current
 
-np = pytest.importorskip("numpy")
-pd = pytest.importorskip("pandas")
-
 pytestmark = pytest.mark.tgtd
 
 
@@ -32,6 +29,7 @@ def fresh(serving, monkeypatch):
 
 
 def test_arrays(fresh) -> None:
+    np = pytest.importorskip("numpy")
     numbers = np.arange(300_000, dtype="<u4").reshape(1000, 300)
     u = fresh()
     np.save(u.data, numbers)
@@ -54,6 +52,7 @@ def test_arrays(fresh) -> None:
 
 
 def test_tables(fresh) -> None:
+    pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"name": ["é", "b"] * 5000, "n": range(10_000)})
     u = fresh()
     table.to_csv(u.data, index=False)

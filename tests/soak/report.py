@@ -9,9 +9,6 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib import pyplot
-
 from tests.soak.judge import Slope, Verdict, judge
 from tests.soak.run import SHORT_S, Outcome, warm_up_of
 from tests.soak.samples import Sample
@@ -156,6 +153,9 @@ def read_json(path: Path) -> Outcome:
 
 def plot(outcome: Outcome, path: Path) -> None:
     """Every figure over time; the warm-up is grey."""
+    import matplotlib as mpl
+    from matplotlib import pyplot
+
     mpl.use("Agg")
     page, axes = pyplot.subplots(3, 2, figsize=(10, 8), sharex=True, layout="constrained")
     for axis, (title, names, unit) in zip(axes.flat, PLOTTED, strict=True):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +52,7 @@ def is_type_name(name: str) -> bool:
     return name[:1].isupper() and not name.isupper()
 
 
+@cache
 def definitions() -> dict[str, list[str]]:
     """Name -> the files that define it, once for each definition."""
     found = defaultdict(list)
