@@ -4,9 +4,12 @@
 #ifndef OSD_BASE_TEST_H
 #define OSD_BASE_TEST_H
 
+#include <ftw.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Loops in which the n-th call fails try every `step`-th n, from one on that IOSD_SEED chooses; with
  * IOSD_EVERY_CALL all of them. */
@@ -20,6 +23,17 @@ static inline unsigned test_nth_first(unsigned step)
 	const char *text = getenv("IOSD_SEED");
 
 	return 1 + (text ? strtoull(text, NULL, 0) % test_nth_step(step) : 0);
+}
+
+/* What chance begins with: IOSD_SEED, or another number in each run.  It is printed, so that a failure can be repeated. */
+static inline uint64_t test_seed(void)
+{
+	const char *text = getenv("IOSD_SEED");
+	uint64_t seed = text ? strtoull(text, NULL, 0) : (uint64_t)getpid();
+
+	printf("IOSD_SEED=%llu\n", (unsigned long long)seed);
+	fflush(stdout);
+	return seed;
 }
 
 /* So many rounds of chance; a quarter of them where each takes ten times as long, and a race shows as soon as
@@ -46,6 +60,21 @@ static inline void test_folder(char *path, size_t size)
 	CHECK((size_t)snprintf(path, size, "%s/iosd-test-XXXXXX", top ? top : "/tmp") < size);
 	CHECK(mkdtemp(path) != NULL);
 }
+
+static inline int test_remove_entry(const char *path, const struct stat *stat, int type,
+				    struct FTW *ftw)
+{
+	(void)stat, (void)type, (void)ftw;
+	return remove(path);
+}
+
+/* With all that is in it. */
+static inline void test_folder_remove(const char *path)
+{
+	nftw(path, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+#define OK(call) CHECK_EQ(call, OSD_OK)
 
 /* Compares unsigned 64-bit numbers, and prints both if they differ. */
 #define CHECK_EQ(got, wanted)                                                                      \

@@ -88,7 +88,7 @@ static void test_whole(void)
 	pthread_join(reader, NULL);
 	osd_object_put(racers.object);
 	test_store_release(&store);
-	nftw(heads, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(heads);
 }
 
 /* ---- with records ------------------------------------------------------------------------ */

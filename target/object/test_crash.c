@@ -134,7 +134,7 @@ static void test_kill(uint64_t seed, bool two_roots)
 	store.objects = NULL;
 	test_store_release(&store);
 	if (two_roots)
-		nftw(heads, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		test_folder_remove(heads);
 	model_release(&model);
 }
 
@@ -190,11 +190,8 @@ static void test_nosync_loses(void)
 
 int main(void)
 {
-	const char *text = getenv("IOSD_SEED");
-	uint64_t seed = text ? strtoull(text, NULL, 0) : (uint64_t)getpid();
+	uint64_t seed = test_seed();
 
-	printf("IOSD_SEED=%llu\n", (unsigned long long)seed);
-	fflush(stdout);
 	test_kill(seed, false);
 	test_kill(seed + 1, true);
 	test_kill_at_call(seed);

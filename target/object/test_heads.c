@@ -413,11 +413,8 @@ static void test_model_while_moving(uint64_t seed)
 
 int main(void)
 {
-	const char *text = getenv("IOSD_SEED");
-	uint64_t seed = text ? strtoull(text, NULL, 0) : (uint64_t)getpid();
+	uint64_t seed = test_seed();
 
-	printf("IOSD_SEED=%llu\n", (unsigned long long)seed);
-	fflush(stdout);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 13 + i / 256);
 	test_sizes();

@@ -63,7 +63,7 @@ static inline void heads_init(struct heads_store *store, uint64_t head_bytes)
 static inline void heads_release(struct heads_store *store)
 {
 	test_store_release(&store->store);
-	nftw(store->ssd, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(store->ssd);
 }
 
 static unsigned heads_files;

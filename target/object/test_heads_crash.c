@@ -144,13 +144,9 @@ static void sweep_failures(struct heads_store *store, bool on, uint64_t first, u
 
 int main(void)
 {
-	const char *text = getenv("IOSD_SEED");
-	uint64_t seed = text ? strtoull(text, NULL, 0) : (uint64_t)getpid();
-	uint64_t step = getenv("IOSD_EVERY_CALL") ? 1 : STEP, first = 1 + seed % step;
+	uint64_t seed = test_seed(), step = test_nth_step(STEP), first = 1 + seed % step;
 	struct heads_store store;
 
-	printf("IOSD_SEED=%llu\n", (unsigned long long)seed);
-	fflush(stdout);
 	heads_init(&store, HEAD);
 	make_objects(store.store.objects);
 	osd_objects_close(store.store.objects);

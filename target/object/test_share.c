@@ -247,7 +247,7 @@ static void test_two_roots(void)
 	CHECK_EQ(back[1] | back[20], 0);
 	osd_object_put(object);
 	test_store_release(&store);
-	nftw(heads, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(heads);
 }
 
 int main(void)

@@ -4,7 +4,6 @@
 #ifndef OSD_OBJECT_TEST_SUPPORT_H
 #define OSD_OBJECT_TEST_SUPPORT_H
 
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,23 +15,12 @@
 #include "testing/stores.h"
 #include "wire/cursor.h"
 
-#define OK(call) CHECK_EQ(call, OSD_OK)
-
 struct test_store {
 	struct osd_objects *objects;
 	struct osd_objects_config config;
 	struct osd_test_stores faults; /* of the next opening */
 	char directory[64];
 };
-
-static inline int test_remove_entry(const char *path, const struct stat *stat, int type,
-				    struct FTW *ftw)
-{
-	(void)stat;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
 
 static inline void test_store_open(struct test_store *store)
 {
@@ -65,7 +53,7 @@ static inline void test_store_release(struct test_store *store)
 {
 	osd_objects_close(store->objects);
 	if (store->directory[0])
-		nftw(store->directory, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		test_folder_remove(store->directory);
 }
 
 /* ---- one change of data ---------------------------------------------------------------------- */

@@ -430,11 +430,8 @@ static void test(bool on_disk, uint64_t seed)
 
 int main(void)
 {
-	const char *text = getenv("IOSD_SEED");
-	uint64_t seed = text ? strtoull(text, NULL, 0) : (uint64_t)getpid() * 2654435761u + 1;
+	uint64_t seed = test_seed();
 
-	printf("IOSD_SEED=%llu\n", (unsigned long long)seed);
-	fflush(stdout);
 	test(false, seed);
 	test(true, seed);
 	return 0;

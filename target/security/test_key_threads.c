@@ -12,7 +12,6 @@
 #include "security/nonce.h"
 #include "wire/cursor.h"
 
-#define OK(call)   CHECK_EQ((call), OSD_OK)
 #define TAKERS	   4
 #define NONCES	   2000
 #define CHANGES	   60

@@ -25,26 +25,11 @@ static void make_store(struct store *store)
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-/* The store's own threads may make a transaction the victim of a deadlock: then it begins again. */
-static enum osd_status end(struct osd_txn *txn, enum osd_status status)
-{
-	if (status == OSD_OK)
-		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-	osd_txn_abort(txn);
-	return status;
-}
-
 static uint64_t make_partition(struct store *store, uint64_t wanted)
 {
-	enum osd_status status;
 	uint64_t id;
 
-	do {
-		struct osd_txn *txn = begin(store);
-
-		status = end(txn, osd_partition_create(txn, wanted, &id));
-	} while (status == OSD_E_CONFLICT);
-	OK(status);
+	OK(test_partition(store->objects, wanted, &id));
 	return id;
 }
 
@@ -55,7 +40,7 @@ static void remove_partition(struct store *store, uint64_t id)
 	do {
 		struct osd_txn *txn = begin(store);
 
-		status = end(txn, osd_partition_remove(txn, id, true));
+		status = test_end(txn, osd_partition_remove(txn, id, true));
 	} while (status == OSD_E_CONFLICT);
 	OK(status);
 }
@@ -69,8 +54,8 @@ static enum osd_status set(struct store *store, enum osd_key_level level, uint64
 	do {
 		struct osd_txn *txn = begin(store);
 
-		status = end(txn, osd_keyring_set(store->keyring, txn, &name, OSD_HMAC_SHA256,
-						  names[seed], seeds[seed]));
+		status = test_end(txn, osd_keyring_set(store->keyring, txn, &name, OSD_HMAC_SHA256,
+						       names[seed], seeds[seed]));
 	} while (status == OSD_E_CONFLICT);
 	return status;
 }

@@ -15,7 +15,6 @@
 #include "security/nonce_set.h"
 #include "wire/cursor.h"
 
-#define OK(call) CHECK_EQ((call), OSD_OK)
 #define T0	 UINT64_C(3000000000000) /* years from now: the writer takes no nonce for old */
 #define YEAR	 (UINT64_C(366) * 24 * 3600 * 1000)
 
@@ -255,7 +254,6 @@ static void test_kills(struct store *store)
 int main(void)
 {
 	struct store store;
-	char command[128];
 
 	osd_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), "test_nonce", OSD_LOG_WARNING);
 	test_folder(store.directory, sizeof(store.directory));
@@ -264,7 +262,6 @@ int main(void)
 	test_limits(&store);
 	test_year(&store);
 	test_kills(&store);
-	snprintf(command, sizeof(command), "rm -rf '%s'", store.directory);
-	CHECK_EQ(system(command), 0);
+	test_folder_remove(store.directory);
 	return 0;
 }

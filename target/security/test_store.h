@@ -7,11 +7,10 @@
 #include <stdlib.h>
 
 #include "base/test.h"
+#include "object/test_support.h"
 #include "security/keys.h"
 #include "security/local_keys.h"
 #include "wire/capability.h"
-
-#define OK(call) CHECK_EQ((call), OSD_OK)
 
 struct store {
 	char directory[64], master[96], local[96];
@@ -56,11 +55,8 @@ static inline void make_store_of(struct store *store, uint8_t method, bool local
 
 static inline void remove_store(struct store *store)
 {
-	char command[128];
-
 	close_store(store);
-	snprintf(command, sizeof(command), "rm -rf '%s'", store->directory);
-	CHECK_EQ(system(command), 0);
+	test_folder_remove(store->directory);
 }
 
 static inline struct osd_txn *begin(struct store *store)

@@ -11,7 +11,6 @@
 #include "base/util.h"
 #include "store/both.h"
 
-#define OK(call)   CHECK_EQ(call, OSD_OK)
 #define THREADS	   8
 #define ROUNDS	   200
 #define FILE_BYTES 4096u
@@ -52,7 +51,7 @@ static void test_at_once(void)
 	struct meeting meeting = {.base.ops = &ops,
 				  .lock = PTHREAD_MUTEX_INITIALIZER,
 				  .change = PTHREAD_COND_INITIALIZER};
-	struct osd_data_file file = {&meeting.base};
+	struct osd_data_file file = {.data = &meeting.base};
 	struct osd_data_op here = {.act = OSD_DATA_READ, .file = &file, .length = 3}, there = here;
 	uint64_t rings, helpers;
 	struct osd_both *both;
@@ -208,7 +207,7 @@ static void test_one_fails(struct osd_data *data, bool rings, bool full_here)
 {
 	const struct osd_data_ops ops = {.plain_fd = fd_of_full, .write = write_full};
 	struct osd_data full = {.ops = &ops};
-	struct osd_data_file broken = {&full}, *good;
+	struct osd_data_file broken = {.data = &full}, *good;
 	struct pair pair = {.data = data};
 	struct osd_data_op bad = {.act = OSD_DATA_WRITE,
 				  .file = &broken,

@@ -17,22 +17,9 @@
 #include "testing/stores.h"
 #include "wire/cursor.h"
 
-#define OK(call) CHECK_EQ(call, OSD_OK)
-
 static struct osd_bytes text(const char *string)
 {
 	return (struct osd_bytes){string, strlen(string)};
-}
-
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-	(void)stat, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void remove_tree(const char *path)
-{
-	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -408,7 +395,7 @@ static void test_media(const char *directory)
 	CHECK(mkdtemp(other) != NULL);
 	touch(other, "precious");
 	expect_refusal(other, "not empty");
-	remove_tree(other);
+	test_folder_remove(other);
 }
 
 /* ---- two roots --------------------------------------------------------------------------- */
@@ -549,8 +536,8 @@ static void test_two_roots(void)
 	CHECK_EQ(rmdir(pair.main), 0);
 	CHECK_EQ(rename(pair.saved, pair.main), 0);
 	test_stamps_after_crash(&pair);
-	remove_tree(pair.main);
-	remove_tree(pair.heads);
+	test_folder_remove(pair.main);
+	test_folder_remove(pair.heads);
 }
 
 int main(void)
@@ -589,7 +576,7 @@ int main(void)
 	close(fd);
 	test_media(media);
 	test_two_roots();
-	remove_tree(directory);
-	remove_tree(media);
+	test_folder_remove(directory);
+	test_folder_remove(media);
 	return 0;
 }

@@ -13,7 +13,6 @@
 #include "store/sums.h"
 #include "testing/stores.h"
 
-#define OK(call) CHECK_EQ(call, OSD_OK)
 #define BLOCK	 OSD_SUM_BLOCK
 #define BYTES	 (40u * BLOCK)
 #define FILES	 2

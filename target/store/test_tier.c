@@ -6,7 +6,6 @@
 #include "store/tier.h"
 #include "testing/stores.h"
 
-#define OK(call) CHECK_EQ(call, OSD_OK)
 #define HEAD	 4096u
 
 static struct osd_data *counted(struct osd_fault_plan *plan)

@@ -8,7 +8,6 @@
 #include "testing/model.h"
 #include "testing/stores.h"
 
-#define OK(call) CHECK_EQ(call, OSD_OK)
 #define MS	 UINT64_C(1000000)
 #define MB	 UINT64_C(1000000)
 
