@@ -145,7 +145,11 @@ static enum osd_status frozen_clone(struct osd_data_file *from, struct osd_data_
 
 static enum osd_status frozen_set_modified(struct osd_data_file *file, uint64_t modified_ms)
 {
-	return own_ops(file->data)->set_modified(file, modified_ms);
+	const struct osd_data_ops *ops;
+
+	wait_for_end(file->data->freeze);
+	ops = OSD_FILE_OPS(set_modified, file);
+	return ops->set_modified(file, modified_ms);
 }
 
 static enum osd_status frozen_link(struct osd_data *data, const struct osd_data_name *from,
@@ -162,7 +166,11 @@ static enum osd_status frozen_remove(struct osd_data *data, const struct osd_dat
 static enum osd_status frozen_remove_partition(struct osd_data *data, uint64_t partition_id,
 					     uint32_t incarnation)
 {
-	return own_ops(data)->remove_partition(data, partition_id, incarnation);
+	const struct osd_data_ops *ops;
+
+	wait_for_end(data->freeze);
+	ops = OSD_DATA_OPS(remove_partition, data);
+	return ops->remove_partition(data, partition_id, incarnation);
 }
 
 /* Functions that change nothing stay the store's own.  Without plain_fd no write bypasses these. */

@@ -244,15 +244,19 @@ enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint6
 
 enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
 {
-	return file->data->ops->stat(file, ret_stat);
+	const struct osd_data_ops *ops = OSD_FILE_OPS(stat, file);
+
+	return ops->stat(file, ret_stat);
 }
 
 enum osd_status osd_data_next_extent(struct osd_data_file *file, uint64_t offset,
 				     uint64_t *ret_start, uint64_t *ret_end)
 {
+	const struct osd_data_ops *ops = OSD_FILE_OPS(next_extent, file);
+
 	if (!in_range(offset, 0))
 		return OSD_E_BEYOND_END;
-	return file->data->ops->next_extent(file, offset, ret_start, ret_end);
+	return ops->next_extent(file, offset, ret_start, ret_end);
 }
 
 enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
@@ -272,12 +276,17 @@ enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file 
 
 bool osd_data_can_clone(struct osd_data *data)
 {
-	return data->ops->can_clone(data);
+	const struct osd_data_ops *ops = OSD_DATA_OPS(can_clone, data);
+
+	return ops->can_clone(data);
 }
 
 enum osd_status osd_data_sync(struct osd_data_file *file)
 {
-	return note_room(file->data, file->data->ops->sync(file));
+	struct osd_data *data = file->data;
+	const struct osd_data_ops *ops = OSD_FILE_OPS(sync, file);
+
+	return note_room(data, ops->sync(file));
 }
 
 enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd)
@@ -287,12 +296,16 @@ enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd)
 
 enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms)
 {
-	return file->data->ops->set_modified(file, modified_ms);
+	const struct osd_data_ops *ops = OSD_FILE_OPS(set_modified, file);
+
+	return ops->set_modified(file, modified_ms);
 }
 
 enum osd_status osd_data_sync_directories(struct osd_data *data, const struct osd_data_name *name)
 {
-	return data->ops->sync_directories(data, name);
+	const struct osd_data_ops *ops = OSD_DATA_OPS(sync_directories, data);
+
+	return ops->sync_directories(data, name);
 }
 
 enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name *from,
@@ -311,15 +324,21 @@ enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_nam
 enum osd_status osd_data_remove_partition(struct osd_data *data, uint64_t partition_id,
 					  uint32_t incarnation)
 {
-	return data->ops->remove_partition(data, partition_id, incarnation);
+	const struct osd_data_ops *ops = OSD_DATA_OPS(remove_partition, data);
+
+	return ops->remove_partition(data, partition_id, incarnation);
 }
 
 enum osd_status osd_data_sync_all(struct osd_data *data)
 {
-	return data->ops->sync_all(data);
+	const struct osd_data_ops *ops = OSD_DATA_OPS(sync_all, data);
+
+	return ops->sync_all(data);
 }
 
 enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free)
 {
-	return data->ops->capacity(data, ret_total, ret_free);
+	const struct osd_data_ops *ops = OSD_DATA_OPS(capacity, data);
+
+	return ops->capacity(data, ret_total, ret_free);
 }

@@ -190,8 +190,10 @@ struct osd_data_figures {
 	_Atomic uint64_t reads, writes, errors;
 };
 
+/* A store may wrap another one.  What an operation that it does not set would do, the inner one does. */
 struct osd_data {
 	_Atomic(const struct osd_data_ops *) ops; /* others while the store is frozen */
+	struct osd_data *inner;			  /* owned; NULL: it wraps none */
 	struct osd_freeze *freeze;			  /* borrowed; NULL: it cannot be frozen */
 	struct osd_data_figures figures;
 	struct {
@@ -202,6 +204,7 @@ struct osd_data {
 
 struct osd_data_file {
 	struct osd_data *data;
+	struct osd_data_file *inner; /* owned; NULL: the store wraps none */
 };
 
 enum osd_data_open_flags { OSD_DATA_CREATE = 1 };
@@ -248,6 +251,19 @@ struct osd_data_ops {
 	int (*plain_fd)(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			size_t length);
 };
+
+/* For store.c and freeze.c: the operations of the store, or of the one inside it, that has this one.  The file or store
+ * becomes its own.  They are loaded once, because a freeze replaces them. */
+#define OSD_OPS_WITH(op, item, data)                                                               \
+	({                                                                                         \
+		const struct osd_data_ops *ops_;                                                   \
+                                                                                                   \
+		while (!(ops_ = (data)->ops)->op)                                                  \
+			(item) = (item)->inner;                                                    \
+		ops_;                                                                              \
+	})
+#define OSD_FILE_OPS(op, file) OSD_OPS_WITH(op, file, (file)->data)
+#define OSD_DATA_OPS(op, data) OSD_OPS_WITH(op, data, data)
 
 void osd_data_close(struct osd_data *data); /* no file may be open; NULL is fine */
 /* Without OSD_DATA_CREATE: OSD_E_NO_OBJECT when there is no such file. */

@@ -54,7 +54,7 @@ static enum osd_status read_part(struct osd_sums_file *file, uint64_t offset, vo
 		osd_lock(&file->lock);
 	else if (!osd_trylock(&file->lock))
 		return OSD_E_WOULD_BLOCK;
-	status = osd_data_read(file->inner, block * OSD_SUM_BLOCK, bytes, OSD_SUM_BLOCK, flags,
+	status = osd_data_read(file->base.inner, block * OSD_SUM_BLOCK, bytes, OSD_SUM_BLOCK, flags,
 			       &got);
 	if (status == OSD_OK)
 		status = compare(file, block, 1, bytes, got, flags);
@@ -70,7 +70,7 @@ static enum osd_status read_whole(struct osd_sums_file *file, uint64_t offset, u
 				  size_t length, unsigned flags, size_t *ret_read)
 {
 	enum osd_status status =
-		osd_data_read(file->inner, offset, buffer, length, flags, ret_read);
+		osd_data_read(file->base.inner, offset, buffer, length, flags, ret_read);
 
 	return status == OSD_OK ? compare(file, offset / OSD_SUM_BLOCK, length / OSD_SUM_BLOCK,
 					  buffer, *ret_read, flags)
@@ -87,7 +87,7 @@ enum osd_status osd_sums_read_checked(struct osd_sums_file *file, uint64_t offse
 	bool more = true;
 
 	if (status == OSD_E_NO_OBJECT) /* nothing is known */
-		return osd_data_read(file->inner, offset, buffer, length, flags, ret_read);
+		return osd_data_read(file->base.inner, offset, buffer, length, flags, ret_read);
 	while (status == OSD_OK && more && done < length) {
 		uint64_t at = offset + done;
 
@@ -115,7 +115,7 @@ enum osd_status osd_sums_data_read(struct osd_data_file *base, uint64_t offset, 
 	if (osd_sums_data_of(base->data)->verify || (flags & OSD_DATA_READ_CHECKED))
 		return osd_sums_read_checked(file, offset, buffer, length,
 					     flags & ~(unsigned)OSD_DATA_READ_CHECKED, ret_read);
-	return osd_data_read(file->inner, offset, buffer, length, flags, ret_read);
+	return osd_data_read(file->base.inner, offset, buffer, length, flags, ret_read);
 }
 
 /* ---- the scrub --------------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ static enum osd_status read_batch(struct batch *batch, size_t *ret_got)
 	*ret_got = 0;
 	if (batch->is_hole)
 		return OSD_OK;
-	status = osd_data_read(batch->file->inner, batch->first * OSD_SUM_BLOCK, batch->bytes,
+	status = osd_data_read(batch->file->base.inner, batch->first * OSD_SUM_BLOCK, batch->bytes,
 			       length, flags, ret_got);
 	if (status == OSD_OK)
 		memset(batch->bytes + *ret_got, 0, length - *ret_got);
@@ -185,7 +185,7 @@ static enum osd_status compare_batch(struct batch *batch)
 static enum osd_status next_batch(struct batch *batch, uint64_t end)
 {
 	uint64_t at = batch->first * OSD_SUM_BLOCK, start, stop, until;
-	enum osd_status status = osd_data_next_extent(batch->file->inner, at, &start, &stop);
+	enum osd_status status = osd_data_next_extent(batch->file->base.inner, at, &start, &stop);
 
 	if (status == OSD_E_BEYOND_END) {
 		start = stop = UINT64_MAX - OSD_SUM_BLOCK;

@@ -41,8 +41,8 @@ static enum osd_status copy_blocks(struct osd_sums_file *from, uint64_t from_off
 	if (status == OSD_OK)
 		status = osd_sums_forget(to, first, first + blocks);
 	if (status == OSD_OK)
-		status = osd_data_copy(from->inner, from_offset, to->inner, to_offset, length,
-				       flags);
+		status = osd_data_copy(from->base.inner, from_offset, to->base.inner, to_offset,
+				       length, flags);
 	if (status == OSD_OK)
 		status = carry(from, from_offset / OSD_SUM_BLOCK, to, first, blocks);
 	return status;
@@ -77,10 +77,10 @@ static enum osd_status split(const struct osd_sums_file *from, uint64_t from_off
 			     uint64_t *ret_blocks)
 {
 	struct osd_data_stat from_stat, to_stat;
-	enum osd_status status = osd_data_stat(from->inner, &from_stat);
+	enum osd_status status = osd_data_stat(from->base.inner, &from_stat);
 
 	if (status == OSD_OK)
-		status = osd_data_stat(to->inner, &to_stat);
+		status = osd_data_stat(to->base.inner, &to_stat);
 	if (status != OSD_OK)
 		return status;
 	*length = from_offset < from_stat.size ? OSD_MIN(*length, from_stat.size - from_offset) : 0;
@@ -112,7 +112,7 @@ enum osd_status osd_sums_data_copy(struct osd_data_file *from, uint64_t from_off
 enum osd_status osd_sums_data_clone(struct osd_data_file *from, struct osd_data_file *to)
 {
 	struct osd_sums_file *source = osd_sums_file_of(from), *target = osd_sums_file_of(to);
-	enum osd_status status = osd_data_clone(source->inner, target->inner);
+	enum osd_status status = osd_data_clone(source->base.inner, target->base.inner);
 
 	if (status == OSD_OK)
 		status = osd_sums_open(source, 0);

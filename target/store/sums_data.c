@@ -8,16 +8,6 @@
 #include "base/util.h"
 #include "store/sums_impl.h"
 
-static struct osd_data_file *inner_of(struct osd_data_file *file)
-{
-	return osd_sums_file_of(file)->inner;
-}
-
-static struct osd_data *inner_data(struct osd_data *data)
-{
-	return osd_sums_data_of(data)->inner;
-}
-
 static struct osd_data_name sums_name(const struct osd_data_name *name)
 {
 	struct osd_data_name sums = *name;
@@ -59,7 +49,7 @@ static enum osd_status part_sum(const struct change *change, uint64_t block, uin
 	uint8_t bytes[OSD_SUM_BLOCK];
 	uint32_t before, sum;
 	enum osd_status status =
-		osd_data_read(change->file->inner, start, bytes, OSD_SUM_BLOCK, 0, &got);
+		osd_data_read(change->file->base.inner, start, bytes, OSD_SUM_BLOCK, 0, &got);
 
 	if (status == OSD_OK)
 		status = osd_sums_read(change->file, block, 1, 0, &before);
@@ -136,7 +126,7 @@ static enum osd_status put_sums(const struct change *change)
 
 static enum osd_status change_bytes(const struct change *change)
 {
-	struct osd_data_file *file = change->file->inner;
+	struct osd_data_file *file = change->file->base.inner;
 
 	return change->bytes
 		       ? osd_data_write(file, change->offset, change->bytes, change->length)
@@ -199,7 +189,7 @@ static enum osd_status sums_write(struct osd_data_file *file, uint64_t offset, c
 	struct change change = {
 		.file = osd_sums_file_of(file), .offset = offset, .length = length, .bytes = bytes};
 
-	return length ? run_change(&change) : osd_data_write(inner_of(file), offset, bytes, 0);
+	return length ? run_change(&change) : osd_data_write(file->inner, offset, bytes, 0);
 }
 
 /* There is nothing to change after the end of the file. */
@@ -207,7 +197,7 @@ static enum osd_status sums_zero(struct osd_data_file *file, uint64_t offset, ui
 {
 	struct change change = {.file = osd_sums_file_of(file), .offset = offset};
 	struct osd_data_stat stat;
-	enum osd_status status = osd_data_stat(inner_of(file), &stat);
+	enum osd_status status = osd_data_stat(file->inner, &stat);
 
 	if (status != OSD_OK || offset >= stat.size)
 		return status;
@@ -228,7 +218,7 @@ static enum osd_status cut(struct osd_sums_file *file, uint64_t size, uint64_t o
 	if (status == OSD_OK)
 		status = osd_sums_cut(file, change.first);
 	if (status == OSD_OK)
-		status = osd_data_truncate(file->inner, size);
+		status = osd_data_truncate(file->base.inner, size);
 	return status == OSD_OK ? put_parts(&change) : status;
 }
 
@@ -236,12 +226,12 @@ static enum osd_status sums_truncate(struct osd_data_file *base, uint64_t size)
 {
 	struct osd_sums_file *file = osd_sums_file_of(base);
 	struct osd_data_stat stat;
-	enum osd_status status = osd_data_stat(file->inner, &stat);
+	enum osd_status status = osd_data_stat(file->base.inner, &stat);
 
 	if (status != OSD_OK || size >= stat.size)
-		return status == OSD_OK ? osd_data_truncate(file->inner, size) : status;
+		return status == OSD_OK ? osd_data_truncate(file->base.inner, size) : status;
 	if (goes_without(file, false, &status))
-		return osd_data_truncate(file->inner, size);
+		return osd_data_truncate(file->base.inner, size);
 	if (status != OSD_OK)
 		return status;
 	osd_lock(&file->lock);
@@ -260,7 +250,7 @@ static enum osd_status sums_open_file(struct osd_data *data, const struct osd_da
 
 	if (!file)
 		return OSD_E_NO_MEMORY;
-	status = osd_data_open_file(inner_data(data), name, flags, &file->inner);
+	status = osd_data_open_file(data->inner, name, flags, &file->base.inner);
 	if (status != OSD_OK) {
 		free(file);
 		return status;
@@ -277,67 +267,34 @@ static void sums_close_file(struct osd_data_file *base)
 	struct osd_sums_file *file = osd_sums_file_of(base);
 
 	osd_sums_close(file);
-	osd_data_close_file(file->inner);
+	osd_data_close_file(file->base.inner);
 	osd_lock_destroy(&file->lock);
 	free(file);
-}
-
-static enum osd_status sums_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
-{
-	return osd_data_stat(inner_of(file), ret_stat);
-}
-
-static enum osd_status sums_next_extent(struct osd_data_file *file, uint64_t offset,
-					uint64_t *ret_start, uint64_t *ret_end)
-{
-	return osd_data_next_extent(inner_of(file), offset, ret_start, ret_end);
-}
-
-/* Does not sync the sums: after a power failure those of this file are dropped. */
-static enum osd_status sums_sync(struct osd_data_file *file)
-{
-	return osd_data_sync(inner_of(file));
 }
 
 /* Reads through a descriptor bypass the check of the sums. */
 static enum osd_status sums_share(struct osd_data_file *file, int *ret_fd)
 {
 	return osd_sums_data_of(file->data)->verify ? OSD_E_UNSUPPORTED
-						    : osd_data_share(inner_of(file), ret_fd);
-}
-
-static enum osd_status sums_set_modified(struct osd_data_file *file, uint64_t modified_ms)
-{
-	return osd_data_set_modified(inner_of(file), modified_ms);
+						    : osd_data_share(file->inner, ret_fd);
 }
 
 /* ---- the store --------------------------------------------------------------------------- */
 
 static void sums_close(struct osd_data *data)
 {
-	osd_data_close(inner_data(data));
+	osd_data_close(data->inner);
 	free(osd_sums_data_of(data));
-}
-
-static bool sums_can_clone(struct osd_data *data)
-{
-	return osd_data_can_clone(inner_data(data));
-}
-
-static enum osd_status sums_sync_directories(struct osd_data *data,
-					     const struct osd_data_name *name)
-{
-	return osd_data_sync_directories(inner_data(data), name);
 }
 
 static enum osd_status sums_link(struct osd_data *data, const struct osd_data_name *from,
 				 const struct osd_data_name *to)
 {
 	const struct osd_data_name from_sums = sums_name(from), to_sums = sums_name(to);
-	enum osd_status status = osd_data_link(inner_data(data), from, to);
+	enum osd_status status = osd_data_link(data->inner, from, to);
 
 	if (status == OSD_OK)
-		status = osd_data_link(inner_data(data), &from_sums, &to_sums);
+		status = osd_data_link(data->inner, &from_sums, &to_sums);
 	else
 		return status;
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
@@ -346,27 +303,12 @@ static enum osd_status sums_link(struct osd_data *data, const struct osd_data_na
 static enum osd_status sums_remove(struct osd_data *data, const struct osd_data_name *name)
 {
 	const struct osd_data_name sums = sums_name(name);
-	enum osd_status status = osd_data_remove(inner_data(data), name);
+	enum osd_status status = osd_data_remove(data->inner, name);
 
-	return status == OSD_OK ? osd_data_remove(inner_data(data), &sums) : status;
+	return status == OSD_OK ? osd_data_remove(data->inner, &sums) : status;
 }
 
-static enum osd_status sums_remove_partition(struct osd_data *data, uint64_t partition_id,
-					     uint32_t incarnation)
-{
-	return osd_data_remove_partition(inner_data(data), partition_id, incarnation);
-}
-
-static enum osd_status sums_sync_all(struct osd_data *data)
-{
-	return osd_data_sync_all(inner_data(data));
-}
-
-static enum osd_status sums_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free)
-{
-	return osd_data_capacity(inner_data(data), ret_total, ret_free);
-}
-
+/* A sync does not sync the sums: after a power failure those of the file are dropped. */
 static const struct osd_data_ops sums_ops = {
 	.close = sums_close,
 	.open_file = sums_open_file,
@@ -375,20 +317,11 @@ static const struct osd_data_ops sums_ops = {
 	.write = sums_write,
 	.truncate = sums_truncate,
 	.zero = sums_zero,
-	.stat = sums_stat,
-	.next_extent = sums_next_extent,
 	.copy = osd_sums_data_copy,
 	.clone = osd_sums_data_clone,
-	.can_clone = sums_can_clone,
-	.sync = sums_sync,
 	.share = sums_share,
-	.set_modified = sums_set_modified,
-	.sync_directories = sums_sync_directories,
 	.link = sums_link,
 	.remove = sums_remove,
-	.remove_partition = sums_remove_partition,
-	.sync_all = sums_sync_all,
-	.capacity = sums_capacity,
 };
 
 enum osd_status osd_sums_data_wrap(struct osd_data *inner, bool verify,
@@ -400,7 +333,7 @@ enum osd_status osd_sums_data_wrap(struct osd_data *inner, bool verify,
 		osd_data_close(inner);
 		return OSD_E_NO_MEMORY;
 	}
-	*data = (struct osd_sums_data){{.ops = &sums_ops}, inner, 0, verify, figures};
+	*data = (struct osd_sums_data){{.ops = &sums_ops, .inner = inner}, 0, verify, figures};
 	*ret_data = &data->base;
 	return OSD_OK;
 }

@@ -114,7 +114,7 @@ static enum osd_status open_locked(struct osd_sums_file *file, unsigned flags)
 	osd_assert_held(&file->lock);
 	if (atomic_load(&file->sums))
 		return OSD_OK;
-	status = osd_data_open_file(data->inner, &file->name, flags, &sums);
+	status = osd_data_open_file(data->base.inner, &file->name, flags, &sums);
 	if (status == OSD_OK) {
 		status = look(file, sums);
 		if (status == OSD_OK)
@@ -182,7 +182,7 @@ enum osd_status osd_sums_write_seal(struct osd_sums_file *file)
 
 	if (status != OSD_OK || !atomic_load(&file->ready))
 		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-	status = osd_data_sync(file->inner);
+	status = osd_data_sync(file->base.inner);
 	if (status == OSD_OK && !file->has_header) {
 		status = write_header(file, false);
 		file->has_header = status == OSD_OK;

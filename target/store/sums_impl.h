@@ -13,7 +13,6 @@
 
 struct osd_sums_data {
 	struct osd_data base;
-	struct osd_data *inner; /* owned */
 	uint32_t epoch;		/* constant once files are opened */
 	bool verify;
 	struct osd_sums_figures *figures; /* borrowed */
@@ -21,7 +20,6 @@ struct osd_sums_data {
 
 struct osd_sums_file {
 	struct osd_data_file base;
-	struct osd_data_file *inner; /* owned */
 	struct osd_data_name name;   /* of the file of sums */
 	/* Taken for changes and reads of parts of blocks, and while the file of sums is opened. */
 	struct osd_lock lock;

@@ -23,13 +23,7 @@ struct fault_txn {
 
 struct fault_data {
 	struct osd_data base;
-	struct osd_data *inner; /* owned */
 	struct osd_fault_plan *plan;
-};
-
-struct fault_file {
-	struct osd_data_file base;
-	struct osd_data_file *inner; /* owned */
 };
 
 static bool hit(struct osd_fault_plan *plan)
@@ -184,11 +178,6 @@ static struct fault_data *to_data(struct osd_data *data)
 	return osd_container_of(data, struct fault_data, base);
 }
 
-static struct osd_data_file *inner_file(struct osd_data_file *file)
-{
-	return osd_container_of(file, struct fault_file, base)->inner;
-}
-
 static struct osd_fault_plan *plan_of(struct osd_data_file *file)
 {
 	return to_data(file->data)->plan;
@@ -196,14 +185,14 @@ static struct osd_fault_plan *plan_of(struct osd_data_file *file)
 
 static void data_close(struct osd_data *data)
 {
-	osd_data_close(to_data(data)->inner);
+	osd_data_close(data->inner);
 	free(to_data(data));
 }
 
 static enum osd_status data_open_file(struct osd_data *data, const struct osd_data_name *name,
 				      unsigned flags, struct osd_data_file **ret_file)
 {
-	struct fault_file *file;
+	struct osd_data_file *file;
 	enum osd_status status;
 
 	if (hit(to_data(data)->plan))
@@ -211,27 +200,27 @@ static enum osd_status data_open_file(struct osd_data *data, const struct osd_da
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return OSD_E_NO_MEMORY;
-	status = osd_data_open_file(to_data(data)->inner, name, flags, &file->inner);
+	status = osd_data_open_file(data->inner, name, flags, &file->inner);
 	if (status != OSD_OK) {
 		free(file);
 		return status;
 	}
-	file->base.data = data;
-	*ret_file = &file->base;
+	file->data = data;
+	*ret_file = file;
 	return OSD_OK;
 }
 
 static void data_close_file(struct osd_data_file *file)
 {
-	osd_data_close_file(inner_file(file));
-	free(osd_container_of(file, struct fault_file, base));
+	osd_data_close_file(file->inner);
+	free(file);
 }
 
 static enum osd_status data_read(struct osd_data_file *file, uint64_t offset, void *buffer,
 				 size_t length, unsigned flags, size_t *ret_read)
 {
 	return UNLESS_HIT(plan_of(file),
-			  osd_data_read(inner_file(file), offset, buffer, length, flags, ret_read));
+			  osd_data_read(file->inner, offset, buffer, length, flags, ret_read));
 }
 
 /* A failing write leaves half of it behind, as a disk may. */
@@ -239,31 +228,31 @@ static enum osd_status data_write(struct osd_data_file *file, uint64_t offset, c
 				  size_t length)
 {
 	if (!hit(plan_of(file)))
-		return osd_data_write(inner_file(file), offset, bytes, length);
-	osd_data_write(inner_file(file), offset, bytes, length / 2);
+		return osd_data_write(file->inner, offset, bytes, length);
+	osd_data_write(file->inner, offset, bytes, length / 2);
 	return plan_of(file)->status;
 }
 
 static enum osd_status data_truncate(struct osd_data_file *file, uint64_t size)
 {
-	return UNLESS_HIT(plan_of(file), osd_data_truncate(inner_file(file), size));
+	return UNLESS_HIT(plan_of(file), osd_data_truncate(file->inner, size));
 }
 
 static enum osd_status data_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
 {
-	return UNLESS_HIT(plan_of(file), osd_data_zero(inner_file(file), offset, length));
+	return UNLESS_HIT(plan_of(file), osd_data_zero(file->inner, offset, length));
 }
 
 static enum osd_status data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
 {
-	return UNLESS_HIT(plan_of(file), osd_data_stat(inner_file(file), ret_stat));
+	return UNLESS_HIT(plan_of(file), osd_data_stat(file->inner, ret_stat));
 }
 
 static enum osd_status data_next_extent(struct osd_data_file *file, uint64_t offset,
 					uint64_t *ret_start, uint64_t *ret_end)
 {
 	return UNLESS_HIT(plan_of(file),
-			  osd_data_next_extent(inner_file(file), offset, ret_start, ret_end));
+			  osd_data_next_extent(file->inner, offset, ret_start, ret_end));
 }
 
 /* A failing copy leaves half of it behind, too. */
@@ -272,72 +261,63 @@ static enum osd_status data_copy(struct osd_data_file *from, uint64_t from_offse
 				 unsigned flags)
 {
 	if (!hit(plan_of(to)))
-		return osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset,
-				     length, flags);
-	osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset, length / 2, flags);
+		return osd_data_copy(from->inner, from_offset, to->inner, to_offset, length, flags);
+	osd_data_copy(from->inner, from_offset, to->inner, to_offset, length / 2, flags);
 	return plan_of(to)->status;
 }
 
 static enum osd_status data_clone(struct osd_data_file *from, struct osd_data_file *to)
 {
-	return UNLESS_HIT(plan_of(to), osd_data_clone(inner_file(from), inner_file(to)));
-}
-
-static bool data_can_clone(struct osd_data *data)
-{
-	return osd_data_can_clone(to_data(data)->inner);
+	return UNLESS_HIT(plan_of(to), osd_data_clone(from->inner, to->inner));
 }
 
 static enum osd_status data_sync(struct osd_data_file *file)
 {
-	return UNLESS_HIT(plan_of(file), osd_data_sync(inner_file(file)));
+	return UNLESS_HIT(plan_of(file), osd_data_sync(file->inner));
 }
 
 static enum osd_status data_share(struct osd_data_file *file, int *ret_fd)
 {
-	return UNLESS_HIT(plan_of(file), osd_data_share(inner_file(file), ret_fd));
+	return UNLESS_HIT(plan_of(file), osd_data_share(file->inner, ret_fd));
 }
 
 static enum osd_status data_set_modified(struct osd_data_file *file, uint64_t modified_ms)
 {
-	return UNLESS_HIT(plan_of(file), osd_data_set_modified(inner_file(file), modified_ms));
+	return UNLESS_HIT(plan_of(file), osd_data_set_modified(file->inner, modified_ms));
 }
 
 static enum osd_status data_sync_directories(struct osd_data *data,
 					     const struct osd_data_name *name)
 {
-	return UNLESS_HIT(to_data(data)->plan,
-			  osd_data_sync_directories(to_data(data)->inner, name));
+	return UNLESS_HIT(to_data(data)->plan, osd_data_sync_directories(data->inner, name));
 }
 
 static enum osd_status data_link(struct osd_data *data, const struct osd_data_name *from,
 				 const struct osd_data_name *to)
 {
-	return UNLESS_HIT(to_data(data)->plan, osd_data_link(to_data(data)->inner, from, to));
+	return UNLESS_HIT(to_data(data)->plan, osd_data_link(data->inner, from, to));
 }
 
 static enum osd_status data_remove(struct osd_data *data, const struct osd_data_name *name)
 {
-	return UNLESS_HIT(to_data(data)->plan, osd_data_remove(to_data(data)->inner, name));
+	return UNLESS_HIT(to_data(data)->plan, osd_data_remove(data->inner, name));
 }
 
 static enum osd_status data_remove_partition(struct osd_data *data, uint64_t partition_id,
 					     uint32_t incarnation)
 {
-	return UNLESS_HIT(
-		to_data(data)->plan,
-		osd_data_remove_partition(to_data(data)->inner, partition_id, incarnation));
+	return UNLESS_HIT(to_data(data)->plan,
+			  osd_data_remove_partition(data->inner, partition_id, incarnation));
 }
 
 static enum osd_status data_sync_all(struct osd_data *data)
 {
-	return UNLESS_HIT(to_data(data)->plan, osd_data_sync_all(to_data(data)->inner));
+	return UNLESS_HIT(to_data(data)->plan, osd_data_sync_all(data->inner));
 }
 
 static enum osd_status data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free)
 {
-	return UNLESS_HIT(to_data(data)->plan,
-			  osd_data_capacity(to_data(data)->inner, ret_total, ret_free));
+	return UNLESS_HIT(to_data(data)->plan, osd_data_capacity(data->inner, ret_total, ret_free));
 }
 
 static const struct osd_data_ops data_ops = {
@@ -352,7 +332,6 @@ static const struct osd_data_ops data_ops = {
 	.next_extent = data_next_extent,
 	.copy = data_copy,
 	.clone = data_clone,
-	.can_clone = data_can_clone,
 	.sync = data_sync,
 	.share = data_share,
 	.set_modified = data_set_modified,
@@ -373,7 +352,7 @@ enum osd_status osd_fault_data_wrap(struct osd_data *inner, struct osd_fault_pla
 		osd_data_close(inner);
 		return OSD_E_NO_MEMORY;
 	}
-	*fault = (struct fault_data){{.ops = &data_ops}, inner, plan};
+	*fault = (struct fault_data){{.ops = &data_ops, .inner = inner}, plan};
 	*ret_data = &fault->base;
 	return OSD_OK;
 }

@@ -20,7 +20,6 @@
 
 struct model_data {
 	struct osd_data base;
-	struct osd_data *inner; /* owned */
 	struct osd_lock lock;
 	struct osd_model_arm arm;	 /* under lock */
 	uint64_t calls, late, busy_nsec; /* under lock; late: the real device took longer */
@@ -28,7 +27,6 @@ struct model_data {
 
 struct model_file {
 	struct osd_data_file base;
-	struct osd_data_file *inner; /* owned */
 	struct osd_data_name name;
 };
 
@@ -40,11 +38,6 @@ static struct model_data *to_data(struct osd_data *data)
 static struct model_file *to_file(struct osd_data_file *file)
 {
 	return osd_container_of(file, struct model_file, base);
-}
-
-static struct osd_data_file *inner_file(struct osd_data_file *file)
-{
-	return to_file(file)->inner;
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
@@ -108,7 +101,7 @@ static enum osd_status model_read(struct osd_data_file *file, uint64_t offset, v
 
 	if (flags & OSD_DATA_READ_NOWAIT)
 		return OSD_E_WOULD_BLOCK;
-	status = osd_data_read(inner_file(file), offset, buffer, length, flags, ret_read);
+	status = osd_data_read(file->inner, offset, buffer, length, flags, ret_read);
 	if (status == OSD_OK)
 		take_transfer(file, came, OSD_MODEL_READ, offset, *ret_read);
 	return status;
@@ -118,7 +111,7 @@ static enum osd_status model_write(struct osd_data_file *file, uint64_t offset, 
 				   size_t length)
 {
 	uint64_t came = osd_monotonic_nsec();
-	enum osd_status status = osd_data_write(inner_file(file), offset, bytes, length);
+	enum osd_status status = osd_data_write(file->inner, offset, bytes, length);
 
 	take_transfer(file, came, OSD_MODEL_WRITE, offset, length);
 	return status;
@@ -130,15 +123,15 @@ static enum osd_status model_copy(struct osd_data_file *from, uint64_t from_offs
 				  unsigned flags)
 {
 	struct osd_data_stat stat;
-	enum osd_status status = osd_data_stat(inner_file(from), &stat);
+	enum osd_status status = osd_data_stat(from->inner, &stat);
 
 	if (status == OSD_OK)
 		length = from_offset < stat.size ? OSD_MIN(length, stat.size - from_offset) : 0;
 	while (status == OSD_OK && length > 0) {
 		uint64_t piece = OSD_MIN(length, COPY_PIECE), came = osd_monotonic_nsec();
 
-		status = osd_data_copy(inner_file(from), from_offset, inner_file(to), to_offset,
-				       piece, flags);
+		status =
+			osd_data_copy(from->inner, from_offset, to->inner, to_offset, piece, flags);
 		take_transfer(from, came, OSD_MODEL_READ, from_offset, piece);
 		take_transfer(to, osd_monotonic_nsec(), OSD_MODEL_WRITE, to_offset, piece);
 		from_offset += piece;
@@ -159,7 +152,7 @@ static enum osd_status model_open(struct osd_data *data, const struct osd_data_n
 
 	if (!file)
 		return OSD_E_NO_MEMORY;
-	status = osd_data_open_file(to_data(data)->inner, name, flags, &file->inner);
+	status = osd_data_open_file(data->inner, name, flags, &file->base.inner);
 	take_access(data, came);
 	if (status != OSD_OK) {
 		free(file);
@@ -173,78 +166,62 @@ static enum osd_status model_open(struct osd_data *data, const struct osd_data_n
 
 static void model_close_file(struct osd_data_file *file)
 {
-	osd_data_close_file(inner_file(file));
+	osd_data_close_file(file->inner);
 	free(to_file(file));
 }
 
 static enum osd_status model_truncate(struct osd_data_file *file, uint64_t size)
 {
-	return TAKES_ACCESS(file->data, osd_data_truncate(inner_file(file), size));
+	return TAKES_ACCESS(file->data, osd_data_truncate(file->inner, size));
 }
 
 static enum osd_status model_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
 {
-	return TAKES_ACCESS(file->data, osd_data_zero(inner_file(file), offset, length));
+	return TAKES_ACCESS(file->data, osd_data_zero(file->inner, offset, length));
 }
 
 static enum osd_status model_sync(struct osd_data_file *file)
 {
-	return TAKES_ACCESS(file->data, osd_data_sync(inner_file(file)));
+	return TAKES_ACCESS(file->data, osd_data_sync(file->inner));
 }
 
 static enum osd_status model_sync_directories(struct osd_data *data,
 					      const struct osd_data_name *name)
 {
-	return TAKES_ACCESS(data, osd_data_sync_directories(to_data(data)->inner, name));
+	return TAKES_ACCESS(data, osd_data_sync_directories(data->inner, name));
 }
 
 static enum osd_status model_link(struct osd_data *data, const struct osd_data_name *from,
 				  const struct osd_data_name *to)
 {
-	return TAKES_ACCESS(data, osd_data_link(to_data(data)->inner, from, to));
+	return TAKES_ACCESS(data, osd_data_link(data->inner, from, to));
 }
 
 static enum osd_status model_remove(struct osd_data *data, const struct osd_data_name *name)
 {
-	return TAKES_ACCESS(data, osd_data_remove(to_data(data)->inner, name));
+	return TAKES_ACCESS(data, osd_data_remove(data->inner, name));
 }
 
 static enum osd_status model_remove_partition(struct osd_data *data, uint64_t partition_id,
 					      uint32_t incarnation)
 {
-	return TAKES_ACCESS(
-		data, osd_data_remove_partition(to_data(data)->inner, partition_id, incarnation));
+	return TAKES_ACCESS(data,
+			    osd_data_remove_partition(data->inner, partition_id, incarnation));
 }
 
 static enum osd_status model_sync_all(struct osd_data *data)
 {
-	return TAKES_ACCESS(data, osd_data_sync_all(to_data(data)->inner));
+	return TAKES_ACCESS(data, osd_data_sync_all(data->inner));
 }
 
 static enum osd_status model_next_extent(struct osd_data_file *file, uint64_t offset,
 					 uint64_t *ret_start, uint64_t *ret_end)
 {
 	return TAKES_ACCESS(file->data,
-			    osd_data_next_extent(inner_file(file), offset, ret_start, ret_end));
+			    osd_data_next_extent(file->inner, offset, ret_start, ret_end));
 }
 
-/* ---- what takes no time, or is not to be had --------------------------------------------- */
-
-static enum osd_status model_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
-{
-	return osd_data_stat(inner_file(file), ret_stat);
-}
-
-static enum osd_status model_set_modified(struct osd_data_file *file, uint64_t modified_ms)
-{
-	return osd_data_set_modified(inner_file(file), modified_ms);
-}
-
-static enum osd_status model_capacity(struct osd_data *data, uint64_t *ret_total,
-				      uint64_t *ret_free)
-{
-	return osd_data_capacity(to_data(data)->inner, ret_total, ret_free);
-}
+/* ---- what is not to be had --------------------------------------------- */
 
 /* Whoever has a descriptor reads past the model. */
 static enum osd_status model_share(struct osd_data_file *file, int *ret_fd)
@@ -272,7 +249,7 @@ static void model_close(struct osd_data *base)
 	osd_debug("simulated %s: %llu calls, busy for %llu ms; the real one took longer in %llu",
 		  data->arm.device.arm ? "hdd" : "ssd", (unsigned long long)data->calls,
 		  (unsigned long long)(data->busy_nsec / 1000000), (unsigned long long)data->late);
-	osd_data_close(data->inner);
+	osd_data_close(base->inner);
 	osd_lock_destroy(&data->lock);
 	free(data);
 }
@@ -285,20 +262,17 @@ static const struct osd_data_ops model_ops = {
 	.write = model_write,
 	.truncate = model_truncate,
 	.zero = model_zero,
-	.stat = model_stat,
 	.next_extent = model_next_extent,
 	.copy = model_copy,
 	.clone = model_clone,
 	.can_clone = model_can_clone,
 	.sync = model_sync,
 	.share = model_share,
-	.set_modified = model_set_modified,
 	.sync_directories = model_sync_directories,
 	.link = model_link,
 	.remove = model_remove,
 	.remove_partition = model_remove_partition,
 	.sync_all = model_sync_all,
-	.capacity = model_capacity,
 };
 
 enum osd_status osd_model_data_wrap(struct osd_data *inner, const struct osd_model_device *device,
@@ -311,7 +285,7 @@ enum osd_status osd_model_data_wrap(struct osd_data *inner, const struct osd_mod
 		return OSD_E_NO_MEMORY;
 	}
 	data->base.ops = &model_ops;
-	data->inner = inner;
+	data->base.inner = inner;
 	data->arm.device = *device;
 	osd_lock_init(&data->lock, OSD_RANK_MODEL_STORE);
 	*ret_data = &data->base;
