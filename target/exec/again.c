@@ -16,20 +16,6 @@ struct again {
 	uint8_t *content;	      /* owned: arguments and code */
 };
 
-/* Finds the record in memory first: a member may have no record in the store (flow/flow.h). */
-static enum osd_status find_record(struct osd_exec *exec, struct osd_txn *txn,
-				   struct osd_object_id id, struct osd_job_record *ret_record)
-{
-	const struct osd_job *job;
-
-	osd_lock(&exec->lock);
-	job = osd_exec_find(exec, id);
-	if (job)
-		*ret_record = job->record;
-	osd_unlock(&exec->lock);
-	return job ? OSD_OK : osd_job_record_get(txn, id, ret_record);
-}
-
 static bool has_code(const struct osd_job_record *record)
 {
 	return !osd_job_state_terminal(record->state) || record->flags & OSD_JOB_CODE_KEPT;
@@ -39,9 +25,11 @@ static enum osd_status read_code(struct osd_txn *txn, void *arg)
 {
 	struct again *again = arg;
 	struct osd_job_record *record = &again->record;
-	enum osd_status status = find_record(again->exec, txn, again->id, record);
+	enum osd_status status = OSD_OK;
 	size_t length;
 
+	if (!osd_exec_copy_record(again->exec, again->id, record))
+		status = osd_job_record_get(txn, again->id, record);
 	if (status == OSD_OK && record->flags & OSD_JOB_MEMBER)
 		status = osd_job_record_get(
 			txn,

@@ -75,21 +75,6 @@ enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 
 /* ---- acceptance ------------------------------------------------------------------------------- */
 
-/* Whether the job is in memory; copies its record from there.  A member of an array may have no
- * record in the store (flow.h). */
-static bool find_live(struct osd_exec *exec, struct osd_object_id id,
-		      struct osd_job_record *ret_record)
-{
-	struct osd_job *job;
-
-	osd_lock(&exec->lock);
-	job = osd_exec_find(exec, id);
-	if (job)
-		*ret_record = job->record;
-	osd_unlock(&exec->lock);
-	return job != NULL;
-}
-
 /* A partition other than the zone's, and other than the one for surrogates of its jobs, must accept
  * the method of the submission. */
 static enum osd_status check_reach(struct osd_exec *exec, struct osd_txn *txn,
@@ -115,7 +100,7 @@ enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
 	if (status != OSD_OK)
 		return status;
 	status = osd_job_record_get(txn, id, ret_record);
-	if (status == OSD_E_NO_OBJECT && find_live(exec, id, ret_record))
+	if (status == OSD_E_NO_OBJECT && osd_exec_copy_record(exec, id, ret_record))
 		status = OSD_OK;
 	/* A principal may not learn that another principal's job exists. */
 	if (status == OSD_E_NO_OBJECT ||
@@ -174,7 +159,8 @@ static enum osd_status look_up(struct osd_txn *txn, void *arg)
 		struct osd_job_record record;
 		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
 
-		if (status == OSD_E_NO_OBJECT && find_live(look->exec, edge->on.id, &record))
+		if (status == OSD_E_NO_OBJECT &&
+		    osd_exec_copy_record(look->exec, edge->on.id, &record))
 			status = OSD_OK;
 		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 			return status;

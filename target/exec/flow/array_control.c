@@ -26,7 +26,7 @@ static void move_members(struct osd_exec *exec, struct osd_array *array, uint8_t
 		if (!member || !is_meant(member, to))
 			continue;
 		if (to == OSD_STATE_HELD) {
-			osd_exec_unqueue(exec, member);
+			member->kind->unqueue(member);
 			osd_job_apply(exec, member, OSD_JOB_EVENT_HOLD, OSD_REASON_HELD);
 		} else {
 			osd_job_apply(exec, member, OSD_JOB_EVENT_RELEASE,

@@ -85,7 +85,7 @@ static bool begin_change(struct osd_exec *exec, struct osd_job *job, struct osd_
 		job->pending.reason = effects[i].reason;
 		if (effects[i].reason == OSD_REASON_WAITS_FOR_SLOT && job->kind->waits(job))
 			job->pending.reason = OSD_REASON_WAITS_FOR_JOB;
-		osd_exec_unqueue(exec, job);
+		job->kind->unqueue(job);
 		job->stored = true;
 		return true;
 	}

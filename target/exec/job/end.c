@@ -298,7 +298,7 @@ bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 	if (job->pending.txn || job->end_reason)
 		return false;
 	job->end_reason = reason; /* no other thread ends or starts it from here on */
-	osd_exec_unqueue(exec, job);
+	job->kind->unqueue(job);
 	exec->held_count -= job->record.state == OSD_STATE_HELD;
 	osd_job_ref(job);
 	return true;

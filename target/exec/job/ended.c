@@ -10,18 +10,12 @@ static struct osd_ended *place_of(struct osd_exec *exec, struct osd_object_id id
 	return &exec->ended[(id.object_id + id.partition_id * 31) % OSD_ENDED_KEPT];
 }
 
-static bool is_of(const struct osd_ended *ended, struct osd_object_id id)
-{
-	return ended->record.id.object_id == id.object_id &&
-	       ended->record.id.partition_id == id.partition_id;
-}
-
 const struct osd_job_record *osd_exec_find_ended(struct osd_exec *exec, struct osd_object_id id)
 {
 	const struct osd_ended *ended = place_of(exec, id);
 
 	osd_assert_held(&exec->lock);
-	return is_of(ended, id) ? &ended->record : NULL;
+	return osd_same_id(ended->record.id, id) ? &ended->record : NULL;
 }
 
 void osd_exec_note_ended(struct osd_exec *exec, const struct osd_job *job)
@@ -40,7 +34,7 @@ void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id)
 	job = osd_exec_find(exec, id);
 	if (job)
 		job->forget = true;
-	if (is_of(ended, id))
+	if (osd_same_id(ended->record.id, id))
 		ended->record.id = (struct osd_object_id){0, 0};
 	osd_unlock(&exec->lock);
 }

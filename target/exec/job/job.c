@@ -53,10 +53,17 @@ struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id)
 	return node ? osd_container_of(node, struct osd_job, node) : NULL;
 }
 
-void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job)
+bool osd_exec_copy_record(struct osd_exec *exec, struct osd_object_id id,
+			  struct osd_job_record *ret_record)
 {
-	(void)exec;
-	job->kind->unqueue(job);
+	const struct osd_job *job;
+
+	osd_lock(&exec->lock);
+	job = osd_exec_find(exec, id);
+	if (job)
+		*ret_record = job->record;
+	osd_unlock(&exec->lock);
+	return job != NULL;
 }
 
 void osd_exec_unplace(struct osd_job *job)
@@ -133,7 +140,7 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 	if (!job->in_table)
 		return;
 	undelay(exec, job);
-	osd_exec_unqueue(exec, job);
+	job->kind->unqueue(job);
 	osd_exec_unplace(job);
 	osd_job_table_remove(&exec->table, &job->node);
 	job->in_table = false;

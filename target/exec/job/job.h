@@ -249,6 +249,10 @@ static inline struct osd_job *osd_job_whole(const struct osd_job *job)
 }
 /* Finds a job in the table; borrowed while the lock is held.  NULL: it is not there. */
 struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id);
+/* Copies the record of a job in the table; false: it is not there.  A member of an array may have no record in the
+ * store. */
+bool osd_exec_copy_record(struct osd_exec *exec, struct osd_object_id id,
+			  struct osd_job_record *ret_record);
 /* Puts the job into the table (one more reference), and into the queue if QUEUED. */
 void osd_exec_admit(struct osd_exec *exec, struct osd_job *job);
 /* Removes it from the table and from all counts. */
@@ -257,8 +261,6 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job);
  * jobs. */
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job);
 #define OSD_NO_MEMORY_USEC 100000 /* until the queue is tried again */
-/* Takes a queued job out of the queue, and keeps its place. */
-void osd_exec_unqueue(struct osd_exec *exec, struct osd_job *job);
 /* Gives its place back, if it has one. */
 void osd_exec_unplace(struct osd_job *job);
 /* Queues it after this delay. */

@@ -130,8 +130,7 @@ struct osd_job_node *osd_job_table_find(const struct osd_job_table *table, struc
 {
 	struct osd_job_node *node = table->buckets[bucket_of(table, id)];
 
-	while (node &&
-	       (node->id.partition_id != id.partition_id || node->id.object_id != id.object_id))
+	while (node && !osd_same_id(node->id, id))
 		node = node->next;
 	return node;
 }
