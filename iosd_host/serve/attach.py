@@ -39,12 +39,13 @@ from iosd_host.serve.reload import Managed, tell_manager, tell_target
 from iosd_host.serve.signers import signers_beside, signers_text, write_signers
 from iosd_host.serve.supervise import format_portal, with_default
 from iosd_host.serve.tgtadm import LUN, REFUSED, TgtAdm, TgtError
-from iosd_host.serve.tgtd import Tgtd, version_of
+from iosd_host.serve.tgtd import Tgtd, version_of_open
 
 __all__ = ["Places", "attach", "detach"]
 
 TGTD_SOCKET = "/run/tgtd/socket"  # where tgtd has it unless TGT_IPC_SOCKET says otherwise
 TGTD_CONTROL = 0
+OTHERS_WRITE = 0o022
 _PEER = struct.Struct("3i")  # of SO_PEERCRED: pid, uid, gid
 
 
@@ -86,7 +87,10 @@ def tgtd_uid() -> int | None:
 
 
 def running_tgtd() -> Tgtd:
-    """The daemon behind the control socket; one that cannot be inspected counts as a stock one.
+    """The daemon behind the control socket.
+
+    One that cannot be inspected counts as a stock one, and so does a program that its user can change:
+    the user who has the socket must not choose what we run.
 
     Raises:
         ProcessFailed: nobody listens there.
@@ -99,7 +103,16 @@ def running_tgtd() -> Tgtd:
     except OSError as error:
         raise absent(path, error) from None
     program = Path(f"/proc/{_PEER.unpack(ids)[0]}/exe")
-    return Tgtd(program, version_of(program))
+    try:
+        descriptor = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return Tgtd(program, "")
+    try:
+        found = os.fstat(descriptor)
+        trusted = found.st_uid in (0, os.geteuid()) and not found.st_mode & OTHERS_WRITE
+        return Tgtd(program, version_of_open(descriptor) if trusted else "")
+    finally:
+        os.close(descriptor)
 
 
 def administrator(uid: int | None) -> TgtAdm:

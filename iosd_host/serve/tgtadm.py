@@ -11,6 +11,7 @@ Not here: starting and watching the daemon (supervise.py).
 from __future__ import annotations
 
 import asyncio
+import errno
 import re
 import socket
 import struct
@@ -26,6 +27,7 @@ CONTROL = 1  # tgtd's control number; its socket is private, so any does
 LUN = 1
 IPC_SOCKET = "/var/run/tgtd/socket"
 TARGET_ID = 1
+ANSWER_MOST = 64 << 20
 ANSWER_S = 300.0  # of one request, such as to open a store with recovery; as START_S of process.py
 AGAIN_S = 0.01  # tgtd starts, or its queue of connections is full
 LARGEST_SEGMENT = (
@@ -165,6 +167,8 @@ class TgtAdm:
             try:
                 writer.write(request)
                 error, length = ANSWER.unpack(await reader.readexactly(ANSWER.size))
+                if length > ANSWER_MOST:  # somebody else has taken over tgtd
+                    raise OSError(errno.EMSGSIZE, f"an answer of {length} bytes")
                 return error, await reader.readexactly(max(0, length - ANSWER.size))
             finally:
                 writer.close()

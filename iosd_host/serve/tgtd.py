@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,11 +71,17 @@ def find_tgtd(wanted: str | None = None) -> Tgtd:
     return Tgtd(path, version_of(path))
 
 
-def version_of(path: Path) -> str:
-    """Version that the program prints."""
+def version_of_open(descriptor: int) -> str:
+    """Version that an open program prints."""
+    return version_of(Path(f"/proc/self/fd/{descriptor}"), (descriptor,))
+
+
+def version_of(path: Path, descriptors: Collection[int] = ()) -> str:
+    """Version that the program prints.  descriptors: those that it gets."""
     try:
         done = subprocess.run(
             [path, "--version"],
+            pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -25,6 +26,7 @@ from tests.serving import missing
 from tests.waiting import until
 
 START_S = 20.0
+NOBODY = 65534
 
 pytestmark = pytest.mark.tgtd
 
@@ -44,6 +46,39 @@ def test_the_managers_user_reaches_the_control_socket(
     assert attach.prepare_control(control, 12345, config) == 23456
     found = control.stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12345, 23456, 0o2710)
+
+
+LISTEN = """
+import os, socket, sys, time
+with socket.socket(socket.AF_UNIX) as sock:
+    sock.bind(sys.argv[1])
+    sock.listen()
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+@pytest.mark.parametrize(("owner", "run"), [(NOBODY, False), (0, True)])
+def test_no_program_of_tgtd_s_user_runs_as_root(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, owner: int, run: bool
+) -> None:
+    """Whoever has taken over tgtd has the socket, and chooses the program of the process behind it."""
+    folder.chmod(0o777)
+    program = folder / "tgtd"
+    shutil.copy(os.path.realpath("/usr/bin/python3"), program)
+    os.chown(program, owner, owner)
+    command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", str(program)]
+    process = subprocess.Popen(
+        [*command, "-I", "-S", "-c", LISTEN, str(folder / "s.0")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout and process.stdout.readline() == b"up\n"
+    monkeypatch.setenv("TGT_IPC_SOCKET", str(folder / "s"))
+    found = attach.running_tgtd()
+    process.communicate()
+    assert (found.version != "", found.hardened) == (run, False)
 
 
 @pytest.fixture

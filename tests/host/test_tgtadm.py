@@ -44,8 +44,9 @@ def test_an_answer_in_pieces(tmp_path: Path) -> None:
         (NO_TARGET, 0, NO_TARGET, "can't find the target"),
         (999, 0, 999, "error 999"),
         (0, 100, NO_ANSWER, "no answer"),
+        (0, 1 << 31, NO_ANSWER, r".*an answer of 2147483656 bytes"),
     ],
-    ids=["refused", "an unknown error", "an answer that is cut"],
+    ids=["refused", "an unknown error", "an answer that is cut", "one that fills the memory"],
 )
 def test_errors(tmp_path: Path, error: int, length: int, number: int, why: str) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
