@@ -175,6 +175,7 @@ def verify_folder(data: Path, head: str | None) -> tuple[list[str], str]:
     from iosd_secmgr import hardening
     from iosd_secmgr.records.audit import Head
 
+    hardening.become_owner(data)
     hardening.harden()
     opened = folders.open_folder(data, ask_passphrase)
     try:

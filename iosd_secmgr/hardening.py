@@ -7,6 +7,7 @@ import ctypes
 import os
 import resource
 import socket
+from pathlib import Path
 
 from pyosd.secmgr.errors import SecmgrError
 
@@ -23,6 +24,17 @@ def harden() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise SecmgrError(f"prctl: {os.strerror(ctypes.get_errno())}")
+
+
+def become_owner(folder: Path) -> None:
+    """Root becomes the user that owns the folder, who could lead root elsewhere by links in it."""
+    if os.geteuid() != 0 or not folder.is_dir():
+        return
+    owner = folder.stat()
+    if owner.st_uid:
+        os.setgroups([])
+        os.setresgid(*[owner.st_gid] * 3)
+        os.setresuid(*[owner.st_uid] * 3)
 
 
 def tell_systemd(text: str) -> None:

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from iosd_secmgr import folder as folders
 from iosd_secmgr.folder import ADMIN_TOKEN
 from pyosd.cli import main
 from pyosd.cli.frame.codes import Exit
@@ -23,6 +26,7 @@ from tests.secmgr.conftest import PARTITION, TARGET, Served
 from tests.secmgr.process import PROGRAM, Process
 from tools.manpages import EXAMPLES
 
+NOBODY = 65534
 Run = Callable[..., Result]
 URL = f"iscsi://127.0.0.1:1/{TARGET}/1"
 
@@ -331,6 +335,26 @@ def test_the_log_is_checked_without_a_server(tmp_path: Path) -> None:
     cut = verify()
     assert cut.returncode == Exit.STORE_DAMAGED
     assert "the log was cut: it ends at 0, and its head says 1" in cut.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+def test_root_checks_a_log_as_its_owner() -> None:
+    """The owner could have put a link in place of the database."""
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as name:  # pytest's are closed to others
+        above = Path(name)
+        above.chmod(0o755)
+        folder = above / "secmgr"
+        folders.make(folder, admin="root", names=["localhost"])
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+        verify = [*PROGRAM, "secmgr", "audit", "verify", "--data", str(folder)]
+        done = subprocess.run(verify, capture_output=True, text=True, cwd=SOURCE)
+        assert done.returncode == 0 and done.stdout.startswith("1:"), done.stderr
+        for path in folder.glob("secmgr.db*"):
+            path.unlink()
+        (folder / "secmgr.db").symlink_to(above / "new")
+        done = subprocess.run(verify, capture_output=True, text=True, cwd=SOURCE)
+        assert done.returncode != 0 and not (above / "new").exists()
 
 
 def test_no_file_without_a_token(admin: Run, tmp_path: Path) -> None:
