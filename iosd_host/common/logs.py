@@ -115,7 +115,7 @@ def is_event(line: str) -> bool:
     """Whether this is a line as we write them."""
     try:
         fields = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(fields, dict) and {"time", "level", "component", "message"} <= fields.keys()
 

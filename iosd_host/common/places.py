@@ -188,7 +188,7 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     """The fields in the first line; None: it is not whole."""
     try:
         found = json.loads(text.partition(b"\n")[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

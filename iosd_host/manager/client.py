@@ -326,7 +326,7 @@ class ManagerClient:
             if self.socket in ready:
                 try:
                     answer = json.loads(self.socket.recv_multipart()[-1])
-                except ValueError:
+                except (ValueError, RecursionError):
                     answer = None
                 if not isinstance(answer, dict) or answer.get("schema") != SCHEMA:
                     raise ManagerError(

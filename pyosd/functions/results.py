@@ -134,7 +134,7 @@ def decode(value: bytes) -> DataOrigin:
                 ended_ms=int(read["ended_msec"]),
             ),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise errors.ProtocolError(f"how data came about cannot be read: {error}") from None
 
 

@@ -20,6 +20,7 @@ from pyosd import errors
 from pyosd.cli.output.tables import format_time
 from pyosd.commands import attributes, collections, names
 from pyosd.fs import transfer
+from pyosd.functions import results
 from pyosd.jobs.dialogues import following
 from pyosd.types import AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import Page, Retrieved
@@ -143,3 +144,8 @@ def test_inputs_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     job: Any = SimpleNamespace(id=OBJECT, final=final)
     with pytest.raises(errors.ProtocolError, match="does not end"):
         answered(following.used(job))
+
+
+def test_the_origin_of_data_that_is_nested_too_deep() -> None:
+    with pytest.raises(errors.ProtocolError, match="cannot be read"):
+        results.decode(b"[" * 100_000)

@@ -43,7 +43,8 @@ def test_text_of_ours_becomes_fields(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.usefixtures("as_json")
 @pytest.mark.parametrize(
-    "line", ["tgtd: start", "{", "[1]", '{"time": 1}', "null", '"x"', "\x1b[31m"]
+    "line",
+    ["tgtd: start", "{", "[1]", '{"time": 1}', "null", '"x"', "\x1b[31m", '{"x":' + "[" * 10**5],
 )
 def test_anything_else_is_a_message(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     logs.relay("tgtd", line)

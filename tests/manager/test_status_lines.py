@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The words of a resource manager on an administrator's terminal: its process could be somebody else's."""
+"""The words of a resource manager for an administrator: its process could be somebody else's."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +11,7 @@ from click.testing import CliRunner
 from iosd_host.cli import config
 from iosd_host.cli.manager import show_status
 from iosd_host.cli.verb import Admin
+from iosd_host.common import places
 
 OBEYED = "\x1b]0;title\x07\n\x9b31m"
 COUNTS = ("active", "busy", "ready", "queued", "min", "max", "warming", "warm_spare", "oldest")
@@ -37,3 +40,11 @@ def test_a_terminal_obeys_no_supervisor(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(config, "ask_supervisor", lambda *_, **__: result)
     said = CliRunner().invoke(config.reload, []).output
     assert said.count("title") == 6 and not set(said) & set("\x1b\x07\x9b")
+
+
+def test_a_file_of_places_that_is_nested_too_deep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOSD_RUN", str(tmp_path))
+    (tmp_path / "manager-1.json").write_text("[" * 100_000 + "\n")
+    assert [*places.running(places.MANAGER)] == []
