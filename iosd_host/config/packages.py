@@ -123,7 +123,8 @@ def install(
     lib: Path, requirements: Sequence[str], files: Sequence[Path], wheels: Path | None
 ) -> None:
     """Let pip fill the folder, from wheels only: nothing of a package runs while it is built."""
-    command = [sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check"]
+    # -P: no module of the folder that we are called in, which may be anybody's.
+    command = [sys.executable, "-P", "-m", "pip", "--isolated", "--disable-pip-version-check"]
     command += ["install", "--quiet", "--no-input", "--target", str(lib)]
     command += ["--no-compile", "--only-binary=:all:", "--root-user-action=ignore"]
     if wheels is not None:
