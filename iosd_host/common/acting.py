@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes a few system calls as another user, without another process.
+"""Makes a few system calls as another user, without another process; gives up root in a process that acts
+as another user.
 
 In the kernel each thread has its own ids; the C library changes the ids of all threads at once.  So a new
 thread takes the ids of the user by system calls, calls the function, and ends.  It keeps our real and saved
@@ -13,9 +14,9 @@ import os
 import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
-__all__ = ["call_as"]
+__all__ = ["call_as", "program_ids", "stay"]
 
 NUMBERS = {  # of the system calls setgroups, setresgid and setresuid
     "x86_64": (116, 119, 117),
@@ -25,6 +26,29 @@ NUMBERS = {  # of the system calls setgroups, setresgid and setresuid
 UNCHANGED = -1
 
 Result = TypeVar("Result")
+
+
+class ProgramIds(TypedDict, total=False):
+    """Arguments of subprocess."""
+
+    user: int
+    group: int
+
+
+def program_ids() -> ProgramIds:
+    """Arguments of subprocess by which a program has our effective ids alone.
+
+    Otherwise root's real id, which it would have too, lets it become root again.
+    """
+    if os.getuid() == os.geteuid():
+        return {}
+    return {"user": os.geteuid(), "group": os.getegid()}
+
+
+def stay() -> None:
+    """The same for this process, for ever."""
+    os.setresgid(*[os.getegid()] * 3)
+    os.setresuid(*[os.geteuid()] * 3)
 
 
 def call_as(user: tuple[int, int] | None, call: Callable[[], Result]) -> Result:

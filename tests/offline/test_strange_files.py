@@ -17,6 +17,8 @@ from iosd_host.common.whole_file import open_file, read_small
 from iosd_host.store_tools.backup.make import BackupSettings, back_up
 from iosd_host.store_tools.backup.repository import Repository
 from iosd_host.store_tools.format.superblock import RootRole
+from iosd_host.store_tools.opening import bdb
+from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import Refused, as_owner, read_root
 from tests.offline.stores import Store
 
@@ -100,3 +102,33 @@ def test_root_has_no_group_of_its_own_as_the_owner(folder: Path) -> None:
     finally:
         os.setgroups(before)
         os.close(inside)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+def test_what_reads_a_database_cannot_become_root_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its owner may have made one that Berkeley DB does not survive."""
+    for above in (folder, folder.parent):
+        above.chmod(0o755)
+    os.chown(folder, NOBODY, NOBODY)
+    said = folder / "said"
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\ngrep -E '^(Uid|Gid)' /proc/self/status >>{said}\n")
+    program.chmod(0o755)
+    (folder / Table.META.value).write_bytes(b"x")
+    monkeypatch.setattr(bdb, "_program", lambda _: program)
+
+    def act(folder: Path) -> None:
+        said.write_text(f"{os.getresuid()} {os.getresgid()}\n")
+
+    with as_owner(folder):
+        assert bdb.apart(act, folder) == ""
+        bdb.damaged_tables(folder)
+        assert [*bdb.salvage(folder / Table.META.value)] == []
+    ids = "\t".join(4 * [str(NOBODY)])
+    three = str((NOBODY,) * 3)
+    assert said.read_text().splitlines() == [
+        f"{three} {three}",
+        *2 * [f"Uid:\t{ids}", f"Gid:\t{ids}"],
+    ]

@@ -22,6 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from iosd_host.common.acting import program_ids, stay
 from iosd_host.common.paths import DB_VERIFY, find_component, find_program
 from iosd_host.store_tools.opening.log import content_end, newest_log
 
@@ -357,6 +358,7 @@ def apart(act: Callable[[Path], object], folder: Path) -> str:
     if child == 0:
         code = 1
         try:
+            stay()
             act(folder)
             code = 0
         except (DatabaseError, OSError) as error:
@@ -426,6 +428,7 @@ def damaged_tables(folder: Path) -> dict[Table, str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             check=False,
+            **program_ids(),
         )
         _not_killed(done.returncode, program.name)
         lines = done.stdout.decode("utf-8", "replace").splitlines()
@@ -462,7 +465,9 @@ def salvage(table: Path) -> Iterator[tuple[bytes, bytes]]:
     """
     program, unknown = _program("db5.3_dump"), 0
     command: list[str | Path] = [program, "-r", table]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **program_ids()
+    ) as process:
         assert process.stdout is not None
         for key, value in _parse_dump(process.stdout):
             if key != UNKNOWN_KEY:
