@@ -22,7 +22,7 @@ from pyosd.jobs.dialogues.record import record_of
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
 from tests.waiting import until
-from tests.warm_serving import helper
+from tests.warm import helper
 
 STRANGER = 65534
 LOOPS = 2  # on the processor of the target
