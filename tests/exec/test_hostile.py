@@ -28,7 +28,7 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
-FIRST_UID = 200_000  # of sandboxes, outside (docs/security.md)
+FIRST_UID = 0x7F000000  # of sandboxes, outside (docs/security.md, "User ids")
 DENIED_OR_HARMLESS = ((JobState.FAILED, 201), (JobState.COMPLETED, 0))
 GROUPS = Path("/sys/fs/cgroup")
 

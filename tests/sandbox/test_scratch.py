@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -338,8 +339,9 @@ def test_two_at_once_have_their_own(daemon: Daemon) -> None:
 
 def test_minimal_has_none(tmp_path: Path) -> None:
     running = Daemon(tmp_path, "--isolation", "minimal")
+    outside = f"/tmp/iosd-{uuid.uuid4()}"  # nobody else has made it
     try:
-        for tried in ("open('x', 'w')", "import os; os.mkdir('x')", "open('/tmp/x', 'w')"):
+        for tried in ("open('x', 'w')", "import os; os.mkdir('x')", f"open('{outside}', 'w')"):
             out = running.run(tried)
             assert out.kind == FINISH_EXCEPTION, tried
             assert "OSError" in out.traceback or "PermissionError" in out.traceback
