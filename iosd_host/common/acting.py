@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypedDict, TypeVar
 
-__all__ = ["call_as", "program_ids", "stay"]
+__all__ = ["call_as", "call_as_root", "program_ids", "stay"]
 
 NUMBERS = {  # of the system calls setgroups, setresgid and setresuid
     "x86_64": (116, 119, 117),
@@ -64,20 +64,37 @@ def call_as(user: tuple[int, int] | None, call: Callable[[], Result]) -> Result:
     if user is None:
         return call()
     uid, gid = user
-    if platform.machine() not in NUMBERS:
-        raise NotImplementedError(
-            f"cannot act as user {uid}: no system call numbers are known for {platform.machine()}"
-        )
-    setgroups, setresgid, setresuid = NUMBERS[platform.machine()]
+    setgroups, setresgid, setresuid = _numbers(uid)
+    ids = (setresgid, UNCHANGED, gid, UNCHANGED), (setresuid, UNCHANGED, uid, UNCHANGED)
+    return _after([(setgroups, 0, 0), *ids], call)
 
-    def become_and_call() -> Result:
-        _system(setgroups, 0, 0)
-        _system(setresgid, UNCHANGED, gid, UNCHANGED)
-        _system(setresuid, UNCHANGED, uid, UNCHANGED)
+
+def call_as_root(call: Callable[[], Result]) -> Result:
+    """The same with the effective user id of root, in a process that root started; else `call` alone."""
+    if os.getuid() != 0 or os.geteuid() == 0:
+        return call()
+    *_, setresuid = _numbers(0)
+    return _after([(setresuid, UNCHANGED, 0, UNCHANGED)], call)
+
+
+def _numbers(uid: int) -> tuple[int, int, int]:
+    if platform.machine() in NUMBERS:
+        return NUMBERS[platform.machine()]
+    raise NotImplementedError(
+        f"cannot act as user {uid}: no system call numbers are known for {platform.machine()}"
+    )
+
+
+def _after(changes: list[tuple[int, ...]], call: Callable[[], Result]) -> Result:
+    """Return the result of `call` in a thread that has changed its ids by these system calls."""
+
+    def change_and_call() -> Result:
+        for words in changes:
+            _system(*words)
         return call()
 
     with ThreadPoolExecutor(1) as alone:
-        return alone.submit(become_and_call).result()
+        return alone.submit(change_and_call).result()
 
 
 def _system(*words: int) -> None:

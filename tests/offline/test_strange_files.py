@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -108,16 +109,21 @@ def test_root_has_no_group_of_its_own_as_the_owner(folder: Path) -> None:
 def test_what_reads_a_database_cannot_become_root_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its owner may have made one that Berkeley DB does not survive."""
+    """Its owner may have made one that Berkeley DB does not survive, and cannot reach root's programs."""
     for above in (folder, folder.parent):
         above.chmod(0o755)
     os.chown(folder, NOBODY, NOBODY)
     said = folder / "said"
-    program = folder / "program"
+    hidden = tmp_path / "hidden"
+    hidden.mkdir(mode=0o700)
+    program = hidden / "program"
     program.write_text(f"#!/bin/sh\ngrep -E '^(Uid|Gid)' /proc/self/status >>{said}\n")
     program.chmod(0o755)
     (folder / Table.META.value).write_bytes(b"x")
-    monkeypatch.setattr(bdb, "_program", lambda _: program)
+    monkeypatch.setattr(bdb, "find_component", lambda _: program)
+    salvages = folder / "salvages"
+    shutil.copy(program, salvages)
+    monkeypatch.setattr(bdb, "_program", lambda _: salvages)
 
     def act(folder: Path) -> None:
         said.write_text(f"{os.getresuid()} {os.getresgid()}\n")

@@ -22,7 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from iosd_host.common.acting import program_ids, stay
+from iosd_host.common.acting import call_as_root, program_ids, stay
 from iosd_host.common.paths import DB_VERIFY, find_component, find_program
 from iosd_host.store_tools.opening.log import content_end, newest_log
 
@@ -420,27 +420,45 @@ def damaged_tables(folder: Path) -> dict[Table, str]:
     """
     # Not by bsddb3, whose verify never says that it failed.
     there = [table for table in Table if (folder / table.value).exists()]
-    found, program, left = {}, find_component(DB_VERIFY), list(there)
+    found, left = dict[Table, str](), list(there)
     while left:
-        # In another process: its way through damaged pages cannot take us along.
-        done = subprocess.run(
-            [program, *(folder / table.value for table in left)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            check=False,
-            **program_ids(),
-        )
-        _not_killed(done.returncode, program.name)
+        done = _verified([folder / table.value for table in left])
         lines = done.stdout.decode("utf-8", "replace").splitlines()
         good = lines.count("ok")
         if good == len(left):
             break
         # It has ended with the first damaged table, by a line about it or without a word.
         if not lines[good:] and done.returncode > 0:
-            raise bdb.DBError(0, f"{program.name} ended with {done.returncode}")
+            raise bdb.DBError(0, f"{DB_VERIFY.name} ended with {done.returncode}")
         found[left[good]] = "".join(lines[good:]) or "its verification died"
         del left[: good + 1]
     return found | copied_tables(folder, there)
+
+
+def _verified(tables: list[Path]) -> subprocess.CompletedProcess[bytes]:
+    """Run iosd-db-verify.  In another process: its way through damaged pages cannot take us along.
+
+    Raises: DatabaseError: somebody killed it.
+    """
+
+    def open_program() -> int:
+        return os.open(find_component(DB_VERIFY), os.O_PATH | os.O_CLOEXEC)
+
+    program = call_as_root(open_program)  # below /root the owner of the store could not reach it
+    try:
+        done = subprocess.run(
+            [DB_VERIFY.name, *tables],
+            executable=f"/proc/self/fd/{program}",
+            pass_fds=[program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            **program_ids(),
+        )
+    finally:
+        os.close(program)
+    _not_killed(done.returncode, DB_VERIFY.name)
+    return done
 
 
 def copied_tables(folder: Path, there: Iterable[Table]) -> dict[Table, str]:
