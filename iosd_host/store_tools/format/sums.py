@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from iosd_host.common.acting import call_as_root
 from iosd_host.common.paths import CRC32C, find_component
 from iosd_host.store_tools.format.records import FormatError
 
@@ -25,7 +26,8 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 @functools.cache
 def _library() -> ctypes.CDLL:
     """The target's CRC-32C.  Raises: MissingComponent."""
-    library = ctypes.CDLL(str(find_component(CRC32C)))
+    # Below /root the owner of a store, as whom root works, could not reach it.
+    library = call_as_root(lambda: ctypes.CDLL(str(find_component(CRC32C))))
     library.osd_crc32c.restype = ctypes.c_uint32
     library.osd_crc32c.argtypes = (ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t)
     library.osd_crc32c_blocks.restype = None
