@@ -39,6 +39,15 @@ def submit(osd: Run, pid: str, script: Path, text: str, *flags: str) -> str:
     return osd("exec", script, "--zone", pid, "--no-wait", *flags).stdout.strip()
 
 
+OF_THE_COMMAND_LINE = (
+    "--local",
+    "--where auto",
+    "--target iscsi://192.0.2.1/iqn.x/1",
+    "--credentials /root/x",
+    "--profile other",
+)
+
+
 def test_one_line_and_its_members(osd: Run, pid: str, script: Path) -> None:
     array = submit(osd, pid, script, FAILING, "--array", "3-6%2", "--name", "four")
     assert osd("job", "wait", array, code=10).stderr.count(", 1 FAILED") == 1
@@ -207,6 +216,10 @@ def test_lines_of_the_script_are_told(osd: Run, script: Path) -> None:
         ("#OSD --no-such\n", "line 1 of the script"),
         ("#OSD --name 'x\n", "line 1 of the script"),
         ("#OSD word\n", "line 1 of the script: 'word' is no option"),
+        *(
+            (f"#OSD {each}\n", f"line 1 of the script: {each.split()[0]} is for the command line")
+            for each in OF_THE_COMMAND_LINE
+        ),
     ):
         script.write_text(text + "pass\n")
         assert words in osd("exec", script, "--dry-run", code=2).stderr

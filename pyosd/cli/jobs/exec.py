@@ -46,6 +46,18 @@ __all__ = ["exec_command", "run", "submit"]
 
 WAIT = "--wait"
 REUSE = "--reuse-result"
+OURS = {
+    "raw": "--raw",
+    "modules": "--with",
+    "targets_file": "--targets",
+    "where": "--where",
+    "local": "--local",
+    "target": "--target",
+    "credentials": "--credentials",
+    "profile": "--profile",
+}
+"""Options for the command line alone.  The script may be another's: it does not choose files of ours,
+what reaches a terminal, or that it runs here, where it has our rights."""
 FOR_EVER = "inf"  # seconds; float() reads it
 
 
@@ -116,9 +128,8 @@ class Exec(Verb):
             raise click.UsageError(
                 f"line {number} of the script: {error.format_message()}", ctx
             ) from None
-        # The script may be another's: it does not choose files of ours, nor what reaches a terminal.
-        for name, flag in (("raw", "--raw"), ("modules", "--with"), ("targets_file", "--targets")):
-            if look.params[name]:
+        for name, flag in OURS.items():
+            if look.params.get(name):
                 raise click.UsageError(
                     f"line {number} of the script: {flag} is for the command line alone", ctx
                 )
