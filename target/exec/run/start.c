@@ -66,7 +66,7 @@ void osd_start_give_back(struct osd_run *run, struct osd_pool *pool)
 
 	osd_assert_held(&exec->lock);
 	osd_pool_vacate(pool, run->occupant);
-	if (run->sent || run->placed_args) {
+	if (run->sent) {
 		osd_sandbox_kill(exec->sandboxes, run->sandbox);
 		osd_sandbox_give_back(exec->sandboxes, run->sandbox, true);
 	} else {
