@@ -47,7 +47,7 @@ static inline uint64_t test_count_entries(struct osd_objects *objects, uint64_t 
 struct values {
 	struct osd_objects *objects;
 	struct osd_index_key *keys;
-	size_t count;
+	size_t count, room;
 };
 
 /* Entries that the attributes of the page ask for. */
@@ -60,8 +60,11 @@ static inline bool add_value(void *arg, struct osd_bytes key, struct osd_bytes v
 
 	if (osd_get_be(bytes + 20, 4) != INDEX_PAGE)
 		return true;
-	values->keys = realloc(values->keys, (values->count + 1) * sizeof(*values->keys));
-	CHECK(values->keys);
+	if (values->count == values->room) { /* realloc moves everything with a sanitizer */
+		values->room = 2 * values->room + 64;
+		values->keys = realloc(values->keys, values->room * sizeof(*values->keys));
+		CHECK(values->keys);
+	}
 	osd_index_key_entry(&place, INDEX_PAGE, (uint32_t)osd_get_be(bytes + 24, 4), value.data,
 			    value.length, &values->keys[values->count++]);
 	return true;

@@ -40,8 +40,8 @@ struct model_op {
 struct model_object {
 	bool exists, uncertain; /* uncertain: an operation on it failed or was cut off */
 	uint8_t *bytes;
-	uint32_t length;
-	uint64_t value; /* of attributes 1 and 2, set together; 0: none */
+	uint32_t length, room; /* bytes beyond the length are zeros */
+	uint64_t value;	       /* of attributes 1 and 2, set together; 0: none */
 	/* While uncertain: the operation that may have made it, whole or not at all. */
 	struct model_op made;
 	bool may_be_made;
@@ -87,19 +87,32 @@ static inline struct osd_object_id model_id(const struct model_op *op)
 	return (struct osd_object_id){MODEL_PID, OSD_FIRST_ID + op->object};
 }
 
+/* The bytes come again after 256 of them. */
 static inline void model_fill(uint8_t *bytes, const struct model_op *op)
 {
-	for (uint32_t i = 0; i < op->length; i++)
+	uint32_t done = OSD_MIN(op->length, 256u), piece;
+
+	for (uint32_t i = 0; i < done; i++)
 		bytes[i] = (uint8_t)(op->value * 31 + i);
+	for (; done < op->length; done += piece) {
+		piece = OSD_MIN(done, op->length - done);
+		memcpy(bytes + done, bytes, piece);
+	}
 }
 
 /* ---- on the model ------------------------------------------------------------------------ */
 
 static inline void model_resize(struct model_object *object, uint32_t length)
 {
-	if (!object->bytes)
-		object->bytes = calloc(1, 2 * MODEL_MAX);
-	CHECK(object->bytes && length <= 2 * MODEL_MAX);
+	CHECK(length <= 2 * MODEL_MAX);
+	if (length > object->room) {
+		uint32_t room = OSD_MAX(length, 2 * object->room);
+
+		object->bytes = realloc(object->bytes, room);
+		CHECK(object->bytes);
+		memset(object->bytes + object->room, 0, room - object->room);
+		object->room = room;
+	}
 	if (length < object->length)
 		memset(object->bytes + length, 0, object->length - length);
 	object->length = length;

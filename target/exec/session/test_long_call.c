@@ -13,9 +13,10 @@
 #include "wire/attr_list.h"
 
 #define LENGTH (4u << 20)
+#define FEW    (300u << 10) /* three steps: it is changed often */
 
 static struct osd_objects *objects;
-static uint64_t pid, object, collection, members[200];
+static uint64_t pid, object, short_object, collection, members[200];
 static uint8_t shared[OSD_SHM_BYTES];
 static struct osd_call_gate gate;
 /* Stands for the job: the number of checks before it is asked to end, or its sandbox is gone. */
@@ -192,7 +193,7 @@ static void *punch_object(void *arg)
 		.kind = OSD_CHANGE_PUNCH, .offset = 1000, .length = 10, .steps = &steps};
 	struct osd_object *open;
 
-	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, short_object}, &open), OSD_OK);
 	CHECK_EQ(osd_object_change(open, &punch), OSD_OK);
 	osd_object_put(open);
 	return NULL;
@@ -214,7 +215,7 @@ static void test_waits_for_object(void)
 	CHECK_EQ(serve(&session,
 		       (struct osd_call){.op = OSD_CALL_READ,
 					 .partition_id = pid,
-					 .object_id = object,
+					 .object_id = short_object,
 					 .b = 100},
 		       &answer),
 		 OSD_SERVED);
@@ -394,10 +395,18 @@ static void test_deep_directories(void)
 	}
 }
 
+static void fill(uint64_t id, const uint8_t *data, size_t length)
+{
+	struct osd_object *open;
+
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, id}, &open), OSD_OK);
+	CHECK_EQ(osd_object_write(open, 0, data, length, 0), OSD_OK);
+	osd_object_put(open);
+}
+
 static void fill_store(void)
 {
 	struct osd_objects_config config = {0};
-	struct osd_object *open;
 	char message[256];
 	struct osd_txn *txn;
 	uint8_t *data = malloc(LENGTH);
@@ -408,6 +417,7 @@ static void fill_store(void)
 	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
 	CHECK_EQ(osd_partition_create(txn, 0, &pid), OSD_OK);
 	CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &object), OSD_OK);
+	CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &short_object), OSD_OK);
 	CHECK_EQ(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &collection), OSD_OK);
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(members); i++) {
 		CHECK_EQ(osd_user_object_create(txn, pid, 0, 1, &members[i]), OSD_OK);
@@ -416,9 +426,8 @@ static void fill_store(void)
 			 OSD_OK);
 	}
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
-	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, object}, &open), OSD_OK);
-	CHECK_EQ(osd_object_write(open, 0, data, LENGTH, 0), OSD_OK);
-	osd_object_put(open);
+	fill(object, data, LENGTH);
+	fill(short_object, data, FEW);
 	free(data);
 }
 
