@@ -72,6 +72,7 @@ def final_states(machine: Machine[State], history: Sequence[Operation]) -> set[S
     """The states some order of the history ends in; none: it is not linearizable."""
     operations = sorted(history, key=lambda each: each.start)
     answered = sum(1 << n for n, each in enumerate(operations) if each.answered)
+    unanswered = [(each, 1 << n) for n, each in enumerate(operations) if not each.answered]
     ends: set[State] = set()
     tried: set[tuple[int, State]] = set()
     stack = [(0, machine.initial)]
@@ -85,7 +86,7 @@ def final_states(machine: Machine[State], history: Sequence[Operation]) -> set[S
         for n in candidates(operations, done):
             answer, after = machine.step(state, operations[n])
             if not operations[n].answered or answer == operations[n].answer:
-                stack.append((over(operations, done | 1 << n, operations[n].start), after))
+                stack.append((over(unanswered, done | 1 << n, operations[n].start), after))
     return ends
 
 
@@ -93,9 +94,11 @@ def candidates(operations: Sequence[Operation], done: int) -> list[int]:
     """Operations that can be next: no remaining answered one ended before they began."""
     found = []
     soonest = math.inf
-    for n, each in enumerate(operations):
+    first = (~done & (done + 1)).bit_length() - 1  # the lowest bit that is not set
+    for n in range(first, len(operations)):
         if done >> n & 1:
             continue
+        each = operations[n]
         if each.start > soonest:
             break
         found.append(n)
@@ -104,11 +107,14 @@ def candidates(operations: Sequence[Operation], done: int) -> list[int]:
     return found
 
 
-def over(operations: Sequence[Operation], done: int, now: float) -> int:
-    """Those done, and those that can no longer happen because something began after their end."""
-    for n, each in enumerate(operations):
+def over(unanswered: Sequence[tuple[Operation, int]], done: int, now: float) -> int:
+    """Those done, and those that can no longer happen because something began after their end.
+
+    Args: unanswered: those without an answer, by their beginnings, each with its bit in `done`.
+    """
+    for each, bit in unanswered:
         if each.start > now:
             break
-        if not each.answered and each.end < now:
-            done |= 1 << n
+        if each.end < now:
+            done |= bit
     return done

@@ -12,6 +12,7 @@ to, and set their own attribute on, one shared object.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -40,9 +41,14 @@ RECORD = 64
 Op = dict[str, Any]
 
 
+@functools.cache
+def unit_of(first: int) -> bytes:
+    return bytes((first + at * 7) % 255 + 1 for at in range(257))
+
+
 def pattern(fill: int, length: int) -> bytes:
     """Bytes that tell which WRITE they are of; never zero."""
-    unit = bytes((fill * 31 + at * 7) % 255 + 1 for at in range(257))
+    unit = unit_of(fill * 31 % 255)
     return (unit * (length // len(unit) + 1))[:length]
 
 

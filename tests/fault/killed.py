@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pyosd.commands import Commands
 from pyosd.errors import Unreachable
 from tests.conftest import MakeHarness
-from tests.harness import StartFailed
+from tests.harness import StartFailed, copy_store
 
 
 class Cut(NamedTuple):
@@ -37,7 +37,7 @@ def cut_at_nth_call(
     """One for each n from first on, with a copy of the template; all steps of the last one are done."""
     for n in itertools.count(first, stride):
         store = template.with_name(f"store{n}")
-        shutil.copytree(template, store)
+        copy_store(template, store)
         done = 0
         with contextlib.suppress(StartFailed):
             harness = make_harness(dir=store, fault=n, fault_kill=1)

@@ -25,8 +25,7 @@ from iosd_host.store_tools.check.whole_store import check_store
 from iosd_host.store_tools.session import looking
 from pyosd.errors import OSDError, Unreachable
 from tests.fault.history import STEPS, acknowledged, consistent, history, is_told_right, run_steps
-from tests.harness import Harness, StartFailed, program
-from tests.soak.faults import interposer
+from tests.harness import Harness, StartFailed, copy_store, program
 
 NEVER = 1 << 62
 DISK_ACTIONS = ["kill", "late", "short", str(errno.EIO), str(errno.ENOSPC)]
@@ -72,11 +71,6 @@ class Bench:
     def count(self) -> int:
         """How many calls the last harness has made."""
         return int(struct.unpack("@Q", self.count_file.read_bytes())[0])
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return interposer(tmp_path_factory.mktemp("interpose"))
 
 
 @pytest.fixture
@@ -169,13 +163,13 @@ def test_nth_change_of_the_disk_in_recovery(
     crashed = bench.folder / "crashed"
     done = run_faulty(bench, crashed, Fault("disk", "serve", "kill", middle))
     copy = bench.folder / "copy"
-    shutil.copytree(crashed, copy)
+    copy_store(crashed, copy)
     bench.start(copy, Fault("disk", "start", action)).kill()
     total = bench.count()
     shutil.rmtree(copy)
     assert total > 5
     for at in chosen(request, seed, total):
-        shutil.copytree(crashed, copy)
+        copy_store(crashed, copy)
         with contextlib.suppress(StartFailed):
             bench.start(copy, Fault("disk", "start", action, at)).kill()
         check_after(copy, done, bench.folder / "again.log")

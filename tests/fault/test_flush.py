@@ -17,7 +17,6 @@ from pyosd.types import ObjectRef
 from pyosd.wire.cdb import Options
 from tests.expect import OK, check
 from tests.harness import Harness, program
-from tests.soak.faults import interposer
 
 DATA = b"f" * 10_000
 
@@ -36,8 +35,8 @@ class Synced:
 
 
 @pytest.fixture
-def synced(tmp_path: Path) -> Iterator[Synced]:
-    made = Synced(interposer(tmp_path), tmp_path)
+def synced(library: Path, tmp_path: Path) -> Iterator[Synced]:
+    made = Synced(library, tmp_path)
     yield made
     made.harness.finish()
 

@@ -18,7 +18,6 @@ from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH
 from pyosd.wire.cdb import AttributeLists
 from tests.harness import Harness, program
-from tests.soak.faults import interposer
 
 LENGTH = 86
 
@@ -26,10 +25,10 @@ LENGTH = 86
 class Disk:
     """A store whose data files can be broken: changes of them fail with an errno."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, library: Path, folder: Path) -> None:
         self.switch = folder / "switch"
         self.breaks(0)
-        variables = {"LD_PRELOAD": str(interposer(folder)), "IOSD_FAULT_SWITCH": str(self.switch)}
+        variables = {"LD_PRELOAD": str(library), "IOSD_FAULT_SWITCH": str(self.switch)}
         options = {"dir": folder / "store"}
         self.harness = Harness(program(), options, folder / "log", os.environ | variables)
 
@@ -40,8 +39,8 @@ class Disk:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    made = Disk(tmp_path)
+def disk(library: Path, tmp_path: Path) -> Iterator[Disk]:
+    made = Disk(library, tmp_path)
     yield made
     made.harness.kill()
 

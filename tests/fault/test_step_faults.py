@@ -23,7 +23,7 @@ from tests.command.test_collection import membership
 from tests.conftest import MakeHarness
 from tests.expect import OK, check
 from tests.fault.history import SENSE_KEYS
-from tests.harness import StartFailed
+from tests.harness import StartFailed, copy_store
 from tests.waiting import until
 
 MANY = STEP + 50
@@ -94,7 +94,7 @@ def test_nth_call(
     fired = 0
     for n in random.Random(seed + killed).sample(range(1, CALLS), count):
         store = tmp_path / f"store{n}"
-        shutil.copytree(template, store)
+        copy_store(template, store)
         options: dict[str, object] = {"fault_kill": 1} if killed else {}
         with contextlib.suppress(StartFailed):
             harness = make_harness(dir=store, fault=n, **options)

@@ -168,11 +168,13 @@ def test_bad_options(make_harness: MakeHarness, options: dict[str, object]) -> N
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that is soon full, with room for the ballast."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system that is soon full, with room for the ballast; of DISK_MIB unless a test has
+    another size."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", folder]
+    size = f"size={getattr(request, 'param', DISK_MIB)}m"
+    command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", folder]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         unavailable("tgtd", "cannot mount a small tmpfs")
     yield folder
@@ -194,8 +196,9 @@ def fill(osd: Commands, pid: PartitionId) -> list[ObjectRef]:
 
 
 def check_filled(osd: Commands, filled: list[ObjectRef]) -> None:
+    data = b"f" * LARGE
     for each in filled:
-        assert osd.read(each, 0, LARGE) == b"f" * LARGE
+        assert bytes(osd.read(each, 0, LARGE)) == data  # a view is compared byte by byte
 
 
 def until_there_is_room(osd: Commands, request: Request) -> None:
@@ -206,6 +209,7 @@ def until_there_is_room(osd: Commands, request: Request) -> None:
         assert time.monotonic() < deadline, "two objects removed, and still no room"
 
 
+@pytest.mark.parametrize("small_disk", [256], indirect=True)
 def test_disk_full(small_disk: Path, make_harness: MakeHarness) -> None:
     harness = make_harness(dir=small_disk / "store", cache="4MiB")
     osd = harness.osd
