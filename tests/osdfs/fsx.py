@@ -73,8 +73,8 @@ class Campaign:
     """Threads with a file each.  failed: what went wrong."""
 
     def __init__(self, serving: Serving, seed: int, minutes: float) -> None:
-        self.serving, self.seed = serving, seed
-        self.end = time.monotonic() + 60 * minutes
+        self.serving, self.seed, self.minutes = serving, seed, minutes
+        self.end = 0.0
         self.failed = list[str]()
         self.files = list[CampaignFile]()
         self.kills = 0
@@ -87,6 +87,7 @@ class Campaign:
                 target.fs.mkdir(f"{path}/{number}")
         one, other = (MountedFiles(self.serving.url, path) for _ in range(2))
         with one as first, other as second:
+            self.end = time.monotonic() + 60 * self.minutes
             workers = [
                 threading.Thread(target=self._work, args=(number, [first, second]))
                 for number in range(FILES)

@@ -196,7 +196,7 @@ def test_a_short_campaign(serving: object, capsys: pytest.CaptureFixture[str]) -
     folder = Path(tempfile.mkdtemp(prefix="iosd-fsx-"))  # tgtd's user cannot look into pytest's
     folder.chmod(0o755)
     try:
-        assert fsx.main([str(folder), "--minutes", "0.2", "--kills"]) == 0
+        assert fsx.main([str(folder), "--minutes", "0.1", "--kills"]) == 0
         found = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert found["steps"] > 50 and found["kills"] > 0 and found["failed"] == []
     finally:
