@@ -99,7 +99,7 @@ def browser() -> Iterator[Page]:
 @pytest.fixture
 def page(browser: Page, observed: Observed) -> Iterator[Page]:
     """The console; a test during which the browser complained fails."""
-    browser.open(observed.url)
+    browser.open(f"{observed.url}health")  # of the same origin, and no page to build
     browser.run("localStorage.clear()")
     browser.open(observed.url)
     browser.until(lambda: browser.text("#serial"), "a reading")

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,9 @@ def ticks_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 
 
+Loops = Sequence[subprocess.Popen[bytes]]
+
+
 @contextlib.contextmanager
 def on_one_processor() -> Iterator[None]:
     """Targets that start now have this processor alone: other tests keep the others."""
@@ -58,7 +62,7 @@ def on_one_processor() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def loops_of_a_stranger(count: int) -> Iterator[None]:
+def loops_of_a_stranger(count: int) -> Iterator[Loops]:
     """So many busy loops of an ordinary user, on the same processor."""
     one = str(min(os.sched_getaffinity(0)))
     change = ["taskset", "-c", one, "setpriv", f"--reuid={STRANGER}", "--clear-groups"]
@@ -68,11 +72,16 @@ def loops_of_a_stranger(count: int) -> Iterator[None]:
     ]
     try:
         until(lambda: all(ticks_of(loop.pid) >= 10 for loop in loops), seconds=WAIT_S)
-        yield
+        yield loops
     finally:
         for loop in loops:
             loop.kill()
             loop.wait()
+
+
+def send(loops: Loops, number: signal.Signals) -> None:
+    for loop in loops:
+        loop.send_signal(number)
 
 
 def idle(serving: Serving) -> bool:
@@ -84,8 +93,11 @@ def idle(serving: Serving) -> bool:
     return [each.read_text() for each in files if each.exists()] == ["1\n"]
 
 
-def start_and_run() -> tuple[float, float]:
-    """Seconds until a target was ready, and of a job with 0.2 s of work in a group that was idle."""
+def start_and_run(loops: Loops = ()) -> tuple[float, float]:
+    """Seconds until a target was ready, and of a job with 0.2 s of work in a group that was idle.
+
+    Args: loops: run beside both, and rest in between and afterwards: other tests need the processors.
+    """
     begin = time.monotonic()
     with Serving(share=None) as serving, serving.connect() as target:
         ready = time.monotonic() - begin
@@ -93,18 +105,22 @@ def start_and_run() -> tuple[float, float]:
             unavailable("sandbox", "there are no control groups")
         zone = ref(target.create_partition())
         target.exec("pass", zone=zone).wait(WAIT_S)
+        send(loops, signal.SIGSTOP)
         until(lambda: idle(serving), seconds=WAIT_S)
+        send(loops, signal.SIGCONT)
         begin = time.monotonic()
         job = target.exec(WORK, zone=zone, limits=pyosd.Limits(wall=WAIT_S))
         assert job.wait(WAIT_S).state is JobState.COMPLETED
-        return ready, time.monotonic() - begin
+        took = time.monotonic() - begin
+        send(loops, signal.SIGSTOP)
+        return ready, took
 
 
 def test_loops_of_a_stranger_delay_scripts_but_do_not_stop_them() -> None:
     with on_one_processor():
         quiet_start, quiet_job = start_and_run()
-        with loops_of_a_stranger(LOOPS):
-            start, job = start_and_run()
+        with loops_of_a_stranger(LOOPS) as loops:
+            start, job = start_and_run(loops)
     assert start <= SLOWER_AT_MOST * quiet_start
     assert job <= SLOWER_AT_MOST * quiet_job
 
