@@ -130,8 +130,9 @@ install)
 	mkdir -p "$lib"
 	echo "$made" >"$lib/folders"
 	copy
-	.venv/bin/pip install -q --no-build-isolation --no-compile --target "$lib" \
+	.venv/bin/pip install -q --no-build-isolation --no-compile --no-deps --no-index --target "$lib" \
 		"$work" "$work/packaging/pip/iosd-host" "$work/packaging/pip/iosd-secmgr"
+	.venv/bin/python -m tools.copy_required "$lib"
 	rm -rf "$lib/bin" "$work"
 	# Commands write no bytecode here, so each would compile all that it imports.
 	"$python" -m compileall -q "$lib"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,8 @@ def test_install_works_and_uninstall_leaves_nothing(top: Path, scratch: Path) ->
     assert list(prefix.glob("lib/iosd/pyosd/__pycache__/__init__.*.pyc")), (
         "each start would compile"
     )
+    for name in ("click", "aiohttp", "cryptography"):
+        assert (prefix / f"lib/iosd/{name}-{version(name)}.dist-info").exists(), "as in .venv"
     assert not list(top.rglob("bs_iosd_test*")), "the module for tests is no part of the product"
     assert '"layer": "module", "state": "ok"' in run(osd, "doctor", "-o", "json", cwd=top)
     assert (prefix / "share/bash-completion/completions/osd").read_text().startswith("_osd")
