@@ -344,7 +344,7 @@ def file(tmp_path: Path) -> Path:
 def test_osd_exec_goes_where_it_is_sooner(
     session: pyosd.Target, data: ObjectRef, file: Path
 ) -> None:
-    words = ("exec", file, "--zone", data, "--wait")
+    words = ("exec", file, "--zone", data, "--pure", "--wait")
     out, err = as_program(session.url, *words)
     assert json.loads(out.splitlines()[1]) == {"bytes": SIZE, "args": []}
     assert out.startswith(b"counting\n")
@@ -357,6 +357,8 @@ def test_osd_exec_goes_where_it_is_sooner(
     job = next(each for each in session.jobs(data.partition_id) if each.name == "count.py")
     why = osd(session.url, "job", "why", job.id).stdout
     assert "had not run near the data before" in why
+    words = ("exec", file, "--zone", data, "--wait")
+    assert b"runs here" not in as_program(session.url, *words)[1], "its own line is not enough"
 
 
 def test_options_that_contradict_auto(session: pyosd.Target, file: Path) -> None:

@@ -102,6 +102,8 @@ class Exec(Verb):
             self.check_line(ctx, number, bare_wait(each))
             words += bare_wait(each)
         rest = super().parse_args(ctx, [*words, *args])
+        if ctx.params["pure"] and not (look.params["pure"] or ctx.params["local"]):
+            ctx.params["where"] = ctx.params["where"] or "near"  # its lines alone do not bring it here
         if self.waits is not None:
             ctx.params["no_wait"] = not self.waits
         if self.waits and ctx.params["wait"] is None:
@@ -301,7 +303,7 @@ def is_duration(word: str) -> bool:
     "--where",
     type=click.Choice(["auto", "near", "local"]),
     help="Place where the script runs: near the data; local, on this machine; auto, the place where "
-    "it is expected to end sooner, as --pure.  [auto with --pure if the command waits, else near]",
+    "it is expected to end sooner, as --pure.  [near; auto if --pure is given here and the command waits]",
 )
 @click.option(
     "--local",
