@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,10 +19,12 @@ from iosd_host.common.exit_codes import EXIT_PROBLEMS
 from iosd_host.common.whole_file import open_file, read_small
 from iosd_host.store_tools.backup.make import BackupSettings, back_up
 from iosd_host.store_tools.backup.repository import Repository
+from iosd_host.store_tools.backup.restore import begin_anew
 from iosd_host.store_tools.format.superblock import RootRole
-from iosd_host.store_tools.opening import bdb
-from iosd_host.store_tools.opening.bdb import Table
+from iosd_host.store_tools.opening import bdb, tables
+from iosd_host.store_tools.opening.bdb import StoreDatabase, Table
 from iosd_host.store_tools.opening.folders import Refused, as_owner, read_root
+from iosd_host.store_tools.session import looking, repairing
 from tests.offline.stores import Store
 
 NOBODY = 65534
@@ -126,7 +130,7 @@ def test_what_reads_a_database_cannot_become_root_again(
     monkeypatch.setattr(bdb, "_program", lambda _: salvages)
 
     def act(folder: Path) -> None:
-        said.write_text(f"{os.getresuid()} {os.getresgid()}\n")
+        (folder / "said").write_text(f"{os.getresuid()} {os.getresgid()}\n")
 
     with as_owner(folder):
         assert bdb.apart(act, folder) == ""
@@ -138,3 +142,48 @@ def test_what_reads_a_database_cannot_become_root_again(
         f"{three} {three}",
         *2 * [f"Uid:\t{ids}", f"Gid:\t{ids}"],
     ]
+
+
+def hostile_log(folder: Path, outside: Path) -> None:
+    """A database whose log says that a file elsewhere was made and written."""
+    made = folder.with_name("made")
+    made.mkdir()
+    with StoreDatabase(made, create=True) as database:
+        database.open_table(Table.NAMES, str(outside))
+        with database.transaction() as transaction:
+            transaction.put(Table.NAMES, b"key", b"\n* * * * * root evil\n")
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+    outside.unlink()
+
+
+@pytest.mark.parametrize("user", [os.geteuid(), NOBODY])
+def test_recovery_writes_no_file_that_a_log_names_elsewhere(user: int) -> None:
+    """Of a backup, or of a store, that somebody else has made."""
+    if user != os.geteuid() and os.geteuid() != 0:
+        pytest.skip("needs root to be somebody else")
+    with tempfile.TemporaryDirectory() as name:
+        folder, outside = Path(name) / "db", Path(name) / "outside"
+        folder.parent.chmod(0o777)
+        hostile_log(folder, outside)
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, user, user)
+        child = os.fork()
+        if child == 0:
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            with contextlib.suppress(BaseException):
+                tables.prepare(folder, Path(name) / "aside")
+                begin_anew(folder, 0)
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert not outside.exists()
+
+
+def test_no_settings_of_berkeley_db_are_obeyed(store: Store, folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (store.data / "db" / "DB_CONFIG").write_text(f"set_lg_dir {folder}/elsewhere\n")
+    with looking(store.data, store.ssd, folder) as opened:
+        assert opened.root is not None
+    with pytest.raises(Refused, match="DB_CONFIG"), repairing(store.data, store.ssd):
+        pass
+    assert [*(folder / "elsewhere").iterdir()] == []

@@ -30,6 +30,7 @@ from iosd_host.store_tools.opening.bdb import (
     DatabaseError,
     StoreDatabase,
     Table,
+    apart,
     raise_outside,
     text_of,
 )
@@ -40,6 +41,7 @@ from iosd_host.store_tools.opening.folders import (
     write_superblock,
 )
 from iosd_host.store_tools.opening.store import StoreProgress
+from iosd_host.store_tools.opening.tables import recover
 
 __all__ = ["restore"]
 
@@ -281,13 +283,19 @@ def begin_anew(folder: Path, moment_ms: int) -> None:
     Raises: Refused: the database cannot be opened; OSError: the disk is full.
     """
     try:
+        if why := apart(recover, folder):
+            raise Refused(EXIT_FAILED, damaged_database(why))
         with StoreDatabase(folder, create=True) as database:
             count_openings(database)
             refuse_nonces(database, max(moment_ms, time.time_ns() // 1_000_000))
     except DatabaseError as error:
         raise_outside(error, folder)
-        text = f"the database in the backup cannot be opened: {text_of(error)}"
-        raise Refused(EXIT_FAILED, f"{text}; use another backup") from None
+        raise Refused(EXIT_FAILED, damaged_database(text_of(error))) from None
+
+
+def damaged_database(why: str) -> str:
+    """The sentence about a database that Berkeley DB refuses."""
+    return f"the database in the backup cannot be opened: {why}; use another backup"
 
 
 def count_openings(database: StoreDatabase) -> None:

@@ -22,9 +22,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from iosd_host.common.acting import call_as_root, program_ids, stay
+from iosd_host.common.acting import call_as_root, enclose, program_ids
 from iosd_host.common.paths import DB_VERIFY, find_component, find_program
-from iosd_host.store_tools.opening.log import content_end, newest_log
+from iosd_host.store_tools.opening.log import trim_log
 
 try:
     import bsddb3.db as bdb  # type: ignore[import-untyped]
@@ -55,7 +55,6 @@ FILE_ID = slice(52, 72)
 LOG_FILE_MAX = 64 << 20
 LOG_FILE_MIN = 4 << 20
 LOG_BUFFER_BYTES = 1 << 20
-LOG_ZEROS_KEPT = 1 << 20
 WALK_BATCH = 512
 
 NO_FINDING = 2
@@ -141,6 +140,7 @@ class StoreDatabase:
         self._transaction: Any = None
         self._env = bdb.DBEnv()
         self._env.set_cachesize(0, cache_bytes(folder), 1)
+        self._env.set_tmp_dir(str(folder))  # else it needs one of the host's, which apart() has not
         self._env.set_lg_max(log_file_bytes(folder))
         self._env.set_lg_bsize(LOG_BUFFER_BYTES)
         self._env.log_set_config(bdb.DB_LOG_AUTO_REMOVE, 1)
@@ -307,25 +307,12 @@ def log_file_bytes(folder: Path) -> int:
     return max(LOG_FILE_MIN, min(LOG_FILE_MAX, stat.f_blocks * stat.f_frsize // 32))
 
 
-def trim_log(folder: Path) -> None:
-    """Cut off the zeros at the end of the newest log file: recovery would write them to the disk.
-
-    A record may end in zeros: some blocks of it stay (target/store/bdb_log.c).
-    """
-    newest = newest_log(folder)
-    if newest is None:
-        return
-    with newest.open("rb+") as file:
-        end = content_end(file.fileno())
-        if end and end + LOG_ZEROS_KEPT < os.fstat(file.fileno()).st_size:
-            file.truncate(end + LOG_ZEROS_KEPT)
-
-
 @contextlib.contextmanager
 def _plain_environment(folder: Path) -> Iterator[Any]:
     """Without log and transactions: for what is done to files that nobody has open."""
     environment = bdb.DBEnv()
     environment.set_cachesize(0, cache_bytes(folder), 1)
+    environment.set_tmp_dir(str(folder))
     try:
         flags = bdb.DB_CREATE | bdb.DB_PRIVATE | bdb.DB_INIT_MPOOL
         environment.open(str(folder), flags, 0o600)
@@ -358,7 +345,7 @@ def apart(act: Callable[[Path], object], folder: Path) -> str:
     if child == 0:
         code = 1
         try:
-            stay()
+            folder = enclose(folder)  # the log names files, and recovery writes them
             act(folder)
             code = 0
         except (DatabaseError, OSError) as error:

@@ -48,6 +48,7 @@ __all__ = [
 FICLONE = 0x4004_9409
 PIECE = 256 << 10
 ZEROS = bytes(PIECE)
+SETTINGS = "DB_CONFIG"  # that Berkeley DB reads in its folder; no target makes it
 COPY, COPY_MADE_S = "iosd-store.", 60
 ROOM = 64 << 20
 """Recovery of a copy writes log: bytes to have free beyond the copy's own."""
@@ -263,11 +264,15 @@ def sync_file_system(folder: Path) -> None:
 
 def database_files(folder: Path) -> list[Path]:
     """Tables and log files."""
-    return sorted(each for each in folder.glob("*") if each.is_file() and not each.is_symlink())
+    files = (each for each in folder.glob("*") if each.is_file() and not each.is_symlink())
+    return sorted(each for each in files if each.name != SETTINGS)
 
 
 def check_usable(folder: Path) -> None:
     """A file of the database that may not be opened is not damaged.  Raises: Refused."""
+    if os.path.lexists(folder / SETTINGS):
+        text = f"'{folder / SETTINGS}' can have Berkeley DB write elsewhere: remove it"
+        raise Refused(EXIT_CONFIG, text)
     for path in database_files(folder):
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))

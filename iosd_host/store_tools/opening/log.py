@@ -14,13 +14,14 @@ from pathlib import Path
 
 from iosd_host.store_tools.opening.folders import ZEROS, data_of
 
-__all__ = ["LogWatch", "content_end", "newest_log"]
+__all__ = ["LogWatch", "trim_log"]
 
 HEADER = struct.Struct("=II")
 """Of a record: offset of the one before, length.  A checksum of 4 bytes follows."""
 HEADER_BYTES = 12
 STEP = 32 << 10
 """Bytes that are compared with zeros together: rstrip takes a hundred times as long."""
+LOG_ZEROS_KEPT = 1 << 20
 
 
 def written_end(data: bytes) -> int:
@@ -55,6 +56,20 @@ def content_end(descriptor: int) -> int:
                 return at + len(piece.rstrip(b"\0"))
             end = at
     return 0
+
+
+def trim_log(folder: Path) -> None:
+    """Cut off the zeros at the end of the newest log file: recovery would write them to the disk.
+
+    A record may end in zeros: some blocks of it stay (target/store/bdb_log.c).
+    """
+    newest = newest_log(folder)
+    if newest is None:
+        return
+    with newest.open("rb+") as file:
+        end = content_end(file.fileno())
+        if end and end + LOG_ZEROS_KEPT < os.fstat(file.fileno()).st_size:
+            file.truncate(end + LOG_ZEROS_KEPT)
 
 
 class LogWatch:

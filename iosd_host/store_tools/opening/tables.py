@@ -27,7 +27,7 @@ from iosd_host.store_tools.opening.bdb import (
 )
 from iosd_host.store_tools.opening.log import LogWatch
 
-__all__ = ["Health", "prepare"]
+__all__ = ["Health", "prepare", "recover"]
 
 BATCH = 512
 REBUILT = ".rebuilt"
@@ -114,6 +114,7 @@ def put_back(folder: Path, table: Table) -> None:
         sync_folder(folder)
         return
     # A target has been started since: what it has stored stays.
+    apart(recover, folder)
     with StoreDatabase(folder) as database:
         for key, value in salvage(path):
             if database.get(table, key) is None:
