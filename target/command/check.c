@@ -36,7 +36,6 @@ struct osd_checked {
 
 struct check {
 	struct osd_request *request; /* borrowed */
-	void (*resume)(struct osd_request *request);
 	struct osd_functions *functions;
 	struct osd_exec *exec;
 	struct osd_object_id id;
@@ -319,7 +318,6 @@ static void answered(void *arg, const struct osd_exec_outcome *outcome)
 {
 	struct check *check = arg;
 	struct osd_request *request = check->request;
-	void (*resume)(struct osd_request *request) = check->resume;
 	enum osd_status status = judge(check, outcome);
 
 	if (status == OSD_PENDING)
@@ -333,7 +331,7 @@ static void answered(void *arg, const struct osd_exec_outcome *outcome)
 	}
 	request->fault.status = status;
 	free_check(check);
-	resume(request);
+	request->resume(request);
 }
 
 /* OSD_OK: all functions have permitted it.  OSD_PENDING: the next one was asked; the check may be gone. */
@@ -387,7 +385,6 @@ static enum osd_status begin(struct osd_command_context *ctx, unsigned events)
 	if (!check)
 		return status;
 	check->request = ctx->request;
-	check->resume = ctx->resume;
 	check->functions = ctx->functions;
 	check->exec = ctx->exec;
 	check->id = finding.id;

@@ -25,7 +25,6 @@ struct compiling {
 	struct osd_function function;
 	struct osd_function_code *code; /* owned reference */
 	struct osd_request *request;	/* parked; NULL: it is for calls */
-	void (*resume)(struct osd_request *request);
 };
 
 static void free_compiling(struct compiling *compiling)
@@ -129,7 +128,6 @@ static void activation_compiled(void *arg, const struct osd_exec_outcome *outcom
 {
 	struct compiling *compiling = arg;
 	struct osd_request *request = compiling->request;
-	void (*resume)(struct osd_request *request) = compiling->resume;
 	enum osd_status status = take(compiling, outcome);
 
 	if (status == OSD_OK) {
@@ -138,7 +136,7 @@ static void activation_compiled(void *arg, const struct osd_exec_outcome *outcom
 	}
 	request->fault.status = status;
 	free_compiling(compiling);
-	resume(request);
+	request->resume(request);
 }
 
 static struct compiling *make(struct osd_functions *functions, const struct osd_function *function,
@@ -169,7 +167,6 @@ enum osd_status osd_compile_for_activation(struct osd_command_context *ctx,
 		return OSD_E_BUSY;
 	osd_function_code_put(OSD_STEAL(request->compiled->code));
 	compiling->request = request;
-	compiling->resume = ctx->resume;
 	status = submit(ctx->exec, compiling, activation_compiled);
 	if (status == OSD_PENDING)
 		compiling = NULL; /* from here on activation_compiled owns it and the request */

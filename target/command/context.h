@@ -18,7 +18,7 @@
  *  - A failure returns its status with details in request->fault (osd_command_fail).
  *
  * OSD_PENDING (only rows with OSD_CMD_MAY_PARK, outside of their transaction, and READ in a worker): the dispatcher
- * runs nothing more, and its thread goes on.  Any thread then calls ctx->resume(request), exactly
+ * runs nothing more, and its thread goes on.  Any thread then calls request->resume(request), exactly
  * once, with request->fault.status (and details) saying how the command ended and the command
  * data in place.  Set and get attributes and the completion of the request follow at once, in
  * the thread that calls resume or, when that was before the function had returned, in the
@@ -167,7 +167,6 @@ struct osd_command_context {
 	/* enum osd_data_flags for the data calls.  OSD_DATA_NOWAIT: the function must not wait, and fails with
 	 * OSD_E_WOULD_BLOCK instead. */
 	unsigned data_flags;
-	void (*resume)(struct osd_request *request); /* any thread; see above */
 	osd_manage_tasks_fn *manage_tasks; /* command/task_management.h; NULL: no unit */
 	struct osd_backgrounds *backgrounds; /* command/background.h */
 	struct osd_copies *copies;	     /* command/copies.h */

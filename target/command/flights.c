@@ -38,15 +38,13 @@ static enum osd_status join(struct osd_flight *flight, struct osd_request *reque
 }
 
 enum osd_status osd_flights_begin(struct osd_flights *flights, struct osd_flight *flight,
-				  struct osd_request *request,
-				  void (*resume)(struct osd_request *request))
+				  struct osd_request *request)
 {
 	enum osd_status status = OSD_OK;
 	struct osd_flight *other;
 
 	if (request->alone)
 		return OSD_OK;
-	request->resume = resume;
 	osd_lock(&flights->lock);
 	for (other = flights->list; other && !covers(other, flight);)
 		other = other->next;

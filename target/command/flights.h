@@ -31,10 +31,9 @@ struct osd_flights {
 void osd_flights_init(struct osd_flights *flights);
 void osd_flights_release(struct osd_flights *flights);
 /* flight has key, first and last.  OSD_OK: the caller computes, and ends the flight.  OSD_PENDING: the request waits
- * until resume is called for it, and the caller must not touch it any more.  OSD_E_TASK_ABORTED: it would have to wait, but was aborted. */
+ * until request->resume is called for it, and the caller must not touch it any more.  OSD_E_TASK_ABORTED: it would have to wait, but was aborted. */
 enum osd_status osd_flights_begin(struct osd_flights *flights, struct osd_flight *flight,
-				  struct osd_request *request,
-				  void (*resume)(struct osd_request *request));
+				  struct osd_request *request);
 /* status: how the READ ended.  If the flight has not begun, nothing happens. */
 void osd_flights_end(struct osd_flights *flights, struct osd_flight *flight, bool kept,
 		     enum osd_status status);

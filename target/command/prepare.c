@@ -208,7 +208,6 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.functions = dispatcher->config.functions,
 		.keyring = dispatcher->config.keyring,
 		.token = dispatcher->config.token,
-		.resume = dispatcher->config.resume,
 		.manage_tasks = dispatcher->config.manage_tasks,
 		.backgrounds = dispatcher->backgrounds,
 		.copies = dispatcher->config.copies,
@@ -217,6 +216,7 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.grant = &request->security.proof.grant,
 		.data_flags = OSD_DATA_CHECKED | (nowait ? OSD_DATA_NOWAIT : 0),
 	};
+	request->resume = dispatcher->config.resume;
 	if (request->decoded.isolation == OSD_ISOLATION_DEFAULT)
 		request->decoded.isolation = osd_objects_isolation(ctx->objects);
 	if (request->decoded.timestamps_control == OSD_TIMESTAMPS_BYPASS)

@@ -146,7 +146,7 @@ struct osd_request {
 	/* The version of the data that all of them have permitted to change; NULL: any. */
 	const struct osd_data_version *checked_version;
 	bool alone; /* of a READ that is dispatched again: it waits for no other (flights.h) */
-	void (*resume)(struct osd_request *request); /* while it waits for another */
+	void (*resume)(struct osd_request *request); /* after OSD_PENDING: context.h */
 	struct osd_stack_written *written; /* owned: of a WRITE that is dispatched again (stack_write.h) */
 	struct osd_stack_reading *reading; /* owned: of a READ that is dispatched again (stack_read.h) */
 	struct osd_stack_copied *copied; /* owned: of a COPY USER OBJECTS that is (stack_copy.h) */

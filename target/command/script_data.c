@@ -38,7 +38,6 @@ static void fill_context(const struct osd_dispatcher *dispatcher, struct script_
 		.exec = dispatcher->config.exec,
 		.functions = dispatcher->config.functions,
 		.command_data_length = (size_t)data->length, /* of a WRITE */
-		.resume = resumed,
 		.flights = (struct osd_flights *)&dispatcher->flights,
 		.script = data->principal,
 	};
@@ -107,6 +106,7 @@ static struct script_use *create(struct osd_exec_data *data)
 	if (!use)
 		return NULL;
 	use->data = data;
+	use->request.resume = resumed;
 	use->request.data_in = data->buffer;
 	use->request.data_in_capacity = data->capacity;
 	use->request.decoded.starting_byte_address = data->offset;

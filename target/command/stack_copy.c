@@ -99,6 +99,7 @@ static void give_back(struct osd_request *request)
 {
 	const struct osd_buffers *own = &request->copied->own;
 
+	request->resume = own->resume;
 	request->data_in = own->data_in;
 	request->data_in_capacity = own->data_in_capacity;
 	request->decoded.length = own->length;
@@ -132,8 +133,6 @@ static enum osd_status take_outcome(struct osd_request *request, enum osd_status
 /* Any thread. */
 static void resumed(struct osd_request *request)
 {
-	void (*resume)(struct osd_request * request) = request->copied->own.resume;
-
 	if (!request->again) {
 		request->fault.status = take_outcome(request, request->fault.status);
 		request->again = request->fault.status == OSD_OK;
@@ -141,7 +140,7 @@ static void resumed(struct osd_request *request)
 			osd_attributes_forget(request);
 	}
 	give_back(request);
-	resume(request);
+	request->resume(request);
 }
 
 /* No functions concern the source. */
@@ -177,9 +176,9 @@ static enum osd_status read_piece(struct osd_command_context *ctx)
 		return status;
 	reading.addressed = copied->from;
 	reading.object = object;
-	reading.resume = resumed;
 	copied->own = (struct osd_buffers){request->data_in, request->data_in_capacity,
-					   request->decoded.length, ctx->resume};
+					   request->decoded.length, request->resume};
+	request->resume = resumed;
 	request->data_in = copied->piece;
 	request->data_in_capacity = OSD_STAGE_DATA_MAX;
 	request->decoded.length = OSD_STAGE_DATA_MAX;

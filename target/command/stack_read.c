@@ -59,14 +59,13 @@ static void dispatch_again(struct osd_stack_reading *read)
 	osd_attributes_free(OSD_STEAL(request->attributes));
 	request->reading = read;
 	request->again = true;
-	read->resume(request);
+	request->resume(request);
 }
 
 /* A run has ended. */
 static void ended(struct osd_stack_reading *read)
 {
 	struct osd_stack_run *run = &read->run;
-	void (*resume)(struct osd_request *request) = read->resume;
 	struct osd_request *request = run->request;
 	enum osd_status status;
 	uint64_t end;
@@ -87,7 +86,7 @@ static void ended(struct osd_stack_reading *read)
 		note(read->functions, run->id, &read->answer.key, OSD_KEPT_MISS, read->began_usec);
 	request->fault.status = status;
 	free_read(read);
-	resume(request);
+	request->resume(request);
 }
 
 /* Keeps and fills in what a run has computed.  Halves may do so at the same time: they share no bytes of the answer. */
@@ -146,7 +145,7 @@ static enum osd_status begin_flight(struct osd_stack_reading *read, bool *ret_fo
 	read->flight.key = answer->key;
 	read->flight.first = answer->first_missing;
 	read->flight.last = answer->last_missing;
-	status = osd_flights_begin(read->flights, &read->flight, answer->request, read->resume);
+	status = osd_flights_begin(read->flights, &read->flight, answer->request);
 	if (status == OSD_PENDING)
 		osd_kept_count(answer->kept, OSD_KEPT_SHARED, 0);
 	if (status == OSD_OK && read->flight.begun)
@@ -301,7 +300,6 @@ static void fill_in(struct osd_command_context *ctx, struct osd_stack_reading *r
 	struct osd_stack_note stack;
 
 	run->done = done;
-	read->resume = ctx->resume;
 	memcpy(read->pieces, pieces, piece_count * sizeof(*pieces));
 	answer->request = ctx->request;
 	answer->pieces = read->pieces;

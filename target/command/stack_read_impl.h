@@ -19,7 +19,6 @@ struct osd_stack_reading {
 	struct osd_stack_run run;
 	struct osd_stack_half *half; /* owned; NULL: all passes as one */
 	_Atomic unsigned running;    /* runs that have not ended */
-	void (*resume)(struct osd_request *request);
 	struct osd_functions *functions;
 	struct osd_flights *flights;
 	struct osd_flight flight;

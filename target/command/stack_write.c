@@ -31,7 +31,6 @@ struct osd_stack_written {
 
 struct stack_write {
 	struct osd_stack_run run;
-	void (*resume)(struct osd_request *request);
 	struct osd_object
 		*source; /* owned: the one that is changed, if it is not that of the command */
 	const uint8_t *
@@ -178,7 +177,6 @@ static enum osd_status hand_over(struct stack_write *write)
 static void done(struct osd_stack_run *run, enum osd_status status)
 {
 	struct stack_write *write = osd_container_of(run, struct stack_write, run);
-	void (*resume)(struct osd_request * request) = write->resume;
 	struct osd_request *request = run->request;
 
 	if (status == OSD_OK)
@@ -187,7 +185,7 @@ static void done(struct osd_stack_run *run, enum osd_status status)
 		return;
 	request->fault.status = status;
 	free_write(write);
-	resume(request);
+	request->resume(request);
 }
 
 static enum osd_status begin(struct osd_command_context *ctx, struct stack_write *write, bool made,
@@ -201,7 +199,6 @@ static enum osd_status begin(struct osd_command_context *ctx, struct stack_write
 	if (change->piece_count != 1)
 		return osd_stack_refuse(ctx->request, OSD_CONTRACT_PIECES);
 	write->run.done = done;
-	write->resume = ctx->resume;
 	write->bytes = change->data;
 	write->start = change->pieces[0].offset;
 	write->end = write->start + change->pieces[0].length;

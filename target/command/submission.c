@@ -19,7 +19,6 @@ enum { FIELD_PARTITION = 16, FIELD_OBJECT = 24 };
 struct waiting {
 	struct osd_request *request;
 	struct osd_objects *objects;
-	void (*resume)(struct osd_request *request);
 };
 
 enum osd_status osd_submission_params(struct osd_command_context *ctx,
@@ -145,7 +144,7 @@ static void job_ended(void *arg, const struct osd_exec_outcome *outcome)
 	struct waiting *waiting = arg;
 
 	return_outcome(waiting, outcome);
-	waiting->resume(waiting->request);
+	waiting->request->resume(waiting->request);
 	free(waiting);
 }
 
@@ -203,7 +202,7 @@ enum osd_status osd_submission_at_once(struct osd_command_context *ctx,
 				       struct osd_exec_submission *submission)
 {
 	struct osd_request *request = ctx->request;
-	struct waiting waiting = {request, ctx->objects, NULL};
+	struct waiting waiting = {request, ctx->objects};
 	struct osd_principal principal;
 
 	if (!submission->reuse_usec || !submission->code || request->decoded.immed_tr ||
@@ -239,7 +238,7 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 		waiting = malloc(sizeof(*waiting));
 		if (!waiting)
 			return OSD_E_NO_MEMORY;
-		*waiting = (struct waiting){request, ctx->objects, ctx->resume};
+		*waiting = (struct waiting){request, ctx->objects};
 		submission->done = job_ended;
 		submission->arg = waiting;
 		submission->aborted = &request->aborted;
