@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--crash-rounds", type=int, default=5, help="rounds of kill -9")
     parser.addoption("--all-faults", action="store_true", help="every n of the fault loops")
     parser.addoption(
-        "--history-seconds", type=float, default=2.0, help="how long histories are made"
+        "--history-seconds", type=float, default=1.0, help="how long histories are made"
     )
     parser.addoption(
         "--rights-matrix", choices=("sample", "full"), default="sample", help="cases of the matrix"

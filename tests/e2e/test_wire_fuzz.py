@@ -22,7 +22,7 @@ from tests.wire_fuzz import PARAMETERS, SANITIZED, Fuzzer, sound
 
 pytestmark = pytest.mark.tgtd
 
-FUZZ_S = 4.0
+FUZZ_S = 2.0
 CDB = bytes(encode(rq.list_objects(0, 4096))[0].cdb)
 USER, SECRET = "alice", "a secret of some length"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.jobs.conftest import skip_without_sandboxes
 from tests.shm_fuzz import Campaign
 
-SECONDS, CALLS = 4.0, 100
+SECONDS, CALLS = 2.0, 100
 
 
 @pytest.mark.sandbox
