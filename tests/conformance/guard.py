@@ -13,13 +13,14 @@ import os
 import struct
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyosd.wire.transport import Command
 from tests.conformance import wire as w
 from tests.conformance.lu import GOOD, Answer, LogicalUnit
+from tests.fields import replace
 
 NOSEC, CAPKEY, CMDRSP, ALLDATA = range(4)
 SHA256, SHA1 = 0, 1

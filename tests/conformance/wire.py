@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from tests.fields import replace
 
 CDB_LENGTH = 236
 UNUSED = 0xFFFF_FFFF

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tests.conformance import wire as w
 from tests.conformance.commands import BY_NAME
 from tests.conformance.guard import SET_MASTER_KEY
 from tests.conformance.lu import Answer
 from tests.conformance.suite.instances import HOLD_JOB, copy_source, query_list
+from tests.fields import replace
 from tests.security import rights_model as m
 from tests.security.rights_estate import APPLICATION, BASES, FROZEN_MASK, TAG, Estate, seed_of
 from tests.security.rights_model import P

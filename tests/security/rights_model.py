@@ -11,9 +11,11 @@ pyosd, so that a mistake made there is not repeated here.  Not here: how a case 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Any
+
+from tests.fields import replace
 
 NOSEC, CAPKEY, CMDRSP, ALLDATA = range(4)
 METHODS = ("NOSEC", "CAPKEY", "CMDRSP", "ALLDATA")
