@@ -115,8 +115,9 @@ class Client:
         """Whether an object is as commands 1..last leave it, the next one perhaps half done."""
         data, attribute = seen
         expected, number = bytearray(), 0
-        for n in range(1, last + 1):
-            if n % 3 and place(self.objects, n)[0] == obj:
+        mine = next(n for n in range(1, OBJECTS + 1) if place(self.objects, n)[0] == obj)
+        for n in range(mine, last + 1, OBJECTS):  # no other command is about it
+            if n % 3:
                 expected = put(expected, place(self.objects, n)[1], filled(n))
                 number = n if n % 3 == 2 else number
         if attribute != (number.to_bytes(8, "big") if number else b""):
