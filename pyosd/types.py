@@ -118,6 +118,17 @@ def ref(partition_id: int = 0, object_id: int = 0) -> ObjectRef:
     return ObjectRef(PartitionId(partition_id), ObjectId(object_id))
 
 
+def check_ref(name: str, value: object) -> None:
+    """An argument that names an object.  Raises: TypeError: it is none, such as a path."""
+    if not isinstance(value, ObjectRef):
+        hint = ""
+        if isinstance(value, str) and value.startswith("/"):
+            hint = f": target.fs.resolve({value!r}) finds it"
+        elif isinstance(getattr(value, "id", None), ObjectRef):
+            value, hint = type(value), ": give its id"
+        raise TypeError(f"{name} is an ObjectRef, as pyosd.ref(0x10000), not {value!r}{hint}")
+
+
 ROOT = ref()
 
 

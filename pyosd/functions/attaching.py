@@ -8,8 +8,9 @@ from typing import Any
 
 from pyosd.commands.attributes import get_attributes, set_attributes
 from pyosd.commands.dialogue import Dialogue
+from pyosd.errors import Invalid
 from pyosd.functions.stages import FunctionStage, decode, encode, stage_ids
-from pyosd.types import ObjectRef, ObjectType
+from pyosd.types import ObjectRef, ObjectType, check_ref
 from pyosd.wire.attributes import CURRENT_TYPE
 
 __all__ = ["attach", "attached", "detach"]
@@ -17,6 +18,7 @@ __all__ = ["attach", "attached", "detach"]
 
 def kind_of(address: ObjectRef) -> Dialogue[ObjectType]:
     """The type of an object.  The target knows whether an id is that of a collection."""
+    check_ref("address", address)
     if not address.object_id:
         return ObjectType.PARTITION if address.partition_id else ObjectType.ROOT
     found = yield from get_attributes(address, [CURRENT_TYPE])
@@ -34,10 +36,18 @@ def attach(table: Any, address: ObjectRef, stages: Iterable[FunctionStage]) -> D
         address: a user object; or a collection, a partition or the root, for the objects in it.
         stages: at most 16.  FunctionStage(None) alone means none, and inherits none.
 
-    Raises: OSDError: a function is not active, or has no contract; ValueError.
+    Raises: OSDError: a function is not active, or has no contract; ValueError;
+        TypeError: a stage is another object, such as a Function.
     """
+    if not isinstance(stages, Iterable):
+        stages = [stages]
     kind = yield from kind_of(address)
-    yield from set_attributes(address, encode(kind, list(stages)))
+    try:
+        yield from set_attributes(address, encode(kind, list(stages)))
+    except Invalid as error:
+        needs = "an active function that has a contract, and one of its entry points"
+        error.text = f"a stage needs {needs} ({error.text})"
+        raise
 
 
 def detach(table: Any, address: ObjectRef) -> Dialogue[None]:

@@ -43,7 +43,7 @@ from pyosd.jobs.source import check_text, encode_args, module_source
 from pyosd.osd._results import decode as decode_json
 from pyosd.security.code_box import encrypt
 from pyosd.security.function_signature import sign, statement
-from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, PartitionId, check_ref, ref
 from pyosd.wire.attributes import ALL, Page
 from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import (
@@ -409,7 +409,7 @@ def call(
         if reply.job is not None:
             return (yield from recorded_result(table, reply))
         if reply.length <= room or reply.form is ResultForm.REPORT:
-            return plain_result(str(name), reply)
+            return plain_result(str(name.id if isinstance(name, Function) else name), reply)
         room = reply.length  # it has changed nothing, so it is simply called again
 
 
@@ -426,6 +426,7 @@ def sent(
     table: Any, zone: ObjectRef, data: bytes, params: ExecParams, **options: Any
 ) -> Dialogue[CallReply]:
     """Call a function; the error of a refusal names its cause."""
+    check_ref("zone", zone)
     try:
         return (yield from call_function(zone, data, params, **options))
     except errors.OSDError as error:

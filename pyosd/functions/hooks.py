@@ -14,7 +14,7 @@ from typing import Any
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
 from pyosd.commands.dialogue import Dialogue
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, check_ref, ref
 from pyosd.wire.attributes import Page
 
 __all__ = [
@@ -70,6 +70,7 @@ class Hook:
 
 def page_of(address: ObjectRef) -> Page:
     """The page of a root, a partition or a user object."""
+    check_ref("address", address)
     if address.object_id:
         return Page.HOOKS
     return Page.PARTITION_HOOKS if address.partition_id else Page.ROOT_HOOKS
@@ -128,8 +129,11 @@ def hook(table: Any, address: ObjectRef, hook: Hook) -> Dialogue[Hook]:
     Returns: the hook, with at and number.
 
     Raises: Invalid: the function is not active, or has no such entry point; Conflict: there are already
-        8 hooks; ValueError.
+        8 hooks; ValueError, TypeError.
     """
+    if not isinstance(hook, Hook) or not isinstance(hook.events, HookEvent):
+        raise TypeError("a hook is pyosd.functions.Hook(function.id, HookEvent.WRITE)")
+    check_ref("function", hook.function)
     there = yield from hooks(table, address)
     after = HookEvent.AFTER in hook.events
     same = (
@@ -144,7 +148,12 @@ def hook(table: Any, address: ObjectRef, hook: Hook) -> Dialogue[Hook]:
     if not number:
         raise errors.Conflict(0, 0, 0, f"{address} has {MOST} hooks already")
     value = AttributeValue(page_of(address), number, encode_hook(hook))
-    yield from set_attributes(address, [value])
+    try:
+        yield from set_attributes(address, [value])
+    except errors.Invalid as error:
+        needs = "an active function, one of its entry points"
+        error.text = f"a hook needs {needs}, and a page of user objects ({error.text})"
+        raise
     return decode_hook(address, value)
 
 

@@ -10,7 +10,16 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyosd.types import ROOT, AttributeId, AttributeValue, Buffer, ObjectRef, ObjectType, ref
+from pyosd.types import (
+    ROOT,
+    AttributeId,
+    AttributeValue,
+    Buffer,
+    ObjectRef,
+    ObjectType,
+    check_ref,
+    ref,
+)
 from pyosd.wire.attributes import Page
 
 __all__ = ["MOST", "FunctionStage", "decode", "encode", "stage_args", "stage_ids"]
@@ -54,10 +63,14 @@ def stage_ids(kind: ObjectType) -> list[AttributeId]:
 def encode(kind: ObjectType, stages: Sequence[FunctionStage]) -> list[AttributeValue]:
     """The attributes to set for stages in the order of a READ.  The others become undefined.
 
-    Raises: ValueError: there are too many, or a text is too long.
+    Raises: ValueError: there are too many, or a text is too long.  TypeError: one is no stage.
     """
     if len(stages) > MOST:
         raise ValueError(f"an object has at most {MOST} stages, not {len(stages)}")
+    for each in stages:
+        if not isinstance(each, FunctionStage):
+            named = type(each).__name__
+            raise TypeError(f"a stage is pyosd.functions.FunctionStage(function.id), not {named}")
     values = [encode_one(each) for each in reversed(stages)]  # numbers are the order of a WRITE
     values += [b""] * (MOST - len(values))
     return [
@@ -66,7 +79,11 @@ def encode(kind: ObjectType, stages: Sequence[FunctionStage]) -> list[AttributeV
 
 
 def encode_one(stage: FunctionStage) -> bytes:
-    """The value of one stage.  Raises: ValueError."""
+    """The value of one stage.  Raises: ValueError, TypeError."""
+    if stage.function is not None:
+        check_ref("function", stage.function)
+    if not isinstance(stage.parameters, str):
+        raise TypeError(f"parameters are text, as 'level=1&word=a', not {stage.parameters!r}")
     method, parameters = stage.method.encode(), stage.parameters.encode()
     if len(method) > 64 or len(parameters) > 1024:
         raise ValueError("an entry point has at most 64 bytes, parameters have at most 1024")

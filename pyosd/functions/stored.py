@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pyosd.commands.dialogue import Dialogue, sleep
-from pyosd.errors import NotFound, TargetBusy
+from pyosd.errors import JobError, NotFound, OSDError, TargetBusy
 from pyosd.functions import dialogues
 from pyosd.functions.functions import AsyncFunctions, Functions
 from pyosd.functions.manifest import Access
@@ -135,7 +135,12 @@ class _Bound(Generic[P, R]):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Dialogue[Any]:
         place = self.place
-        return self._ask(dialogues.call, args, kwargs, record=place.record, timeout=place.timeout)
+        options = {"record": place.record, "timeout": place.timeout}
+        try:
+            return (yield from self._ask(dialogues.call, args, kwargs, **options))
+        except (JobError, OSDError) as error:  # it names the function as the call does
+            error.text = error.text.replace(self.stored.sha256, self.stored.name)
+            raise
 
     def _submit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Dialogue[Any]:
         return self._ask(dialogues.submit, args, kwargs)

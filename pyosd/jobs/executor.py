@@ -20,7 +20,7 @@ from pyosd.jobs.job_array import JobArray, submit_prepared
 from pyosd.jobs.modules import Modules, PathLike, modules_of
 from pyosd.jobs.polling import wait as wait_for
 from pyosd.jobs.source import Code, array_map_source, map_source, with_objects
-from pyosd.types import ObjectRef, ref
+from pyosd.types import ObjectRef, check_ref, ref
 from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import After, Duration, Limits
 
@@ -77,8 +77,8 @@ class Executor(FuturesExecutor):
         modules: Modules | PathLike | Iterable[PathLike] | None = None,
     ) -> None:
         submission.check_types(zone, limits)
-        if not isinstance(partition, ObjectRef | None):
-            raise TypeError(f"partition is an ObjectRef, as pyosd.ref(0x10000), not {partition!r}")
+        if partition is not None:
+            check_ref("partition", partition)
         self._commands = commands
         self._zone = zone
         self._name = name

@@ -60,7 +60,9 @@ _function = {name}
 
 
 def main(given):
-    return _function(*given["args"], **given["kwargs"])
+    if isinstance(given, dict) and given.keys() == {{"args", "kwargs"}}:
+        return _function(*given["args"], **given["kwargs"])
+    return _function(*([] if given is None else given if isinstance(given, list) else [given]))
 """
 
 _ARRAY_MAP = """
@@ -187,7 +189,8 @@ def _definition(
     if imported:
         return f"from __future__ import annotations\n{imported}\n"
     if not isinstance(function, FunctionType):
-        raise TypeError(f"only a plain function can be sent, not {type(function).__name__}")
+        kind = type(function).__name__
+        raise TypeError(f"only a plain function can be sent, not {kind}; write a def that calls it")
     name = function.__name__
     if name == "<lambda>":
         raise ValueError("a lambda cannot be sent: its source has no beginning; write a def")
@@ -202,7 +205,8 @@ def _definition(
     with _PARSING:
         definition = ast.parse(source).body[0]
     if not isinstance(definition, ast.FunctionDef) or len(definition.decorator_list) != decorators:
-        raise ValueError(f"{name}() has decorators or is async: send a plain def")
+        hint = " with only @pyosd.function above it" if decorators else ""
+        raise ValueError(f"{name}() has other decorators or is async: send a plain def{hint}")
     source = "".join(source.splitlines(keepends=True)[definition.lineno - 1 :])
     return "\n".join(["from __future__ import annotations", *imports, source])
 

@@ -40,7 +40,7 @@ from pyosd.jobs.source import (
     with_objects,
     with_over,
 )
-from pyosd.types import JOBS_COLLECTION, ObjectAttributes, ObjectRef, PartitionId, ref
+from pyosd.types import JOBS_COLLECTION, ObjectAttributes, ObjectRef, PartitionId, check_ref, ref
 from pyosd.wire.attributes import CURRENT_CACHED_RESULT
 from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import (
@@ -154,8 +154,7 @@ def place_of(array: ObjectRef, params: ExecParams) -> ArrayPlace:
 
 def check_types(zone: ObjectRef, limits: Limits | None) -> None:
     """The two mistakes that would show late without a type checker.  Raises: TypeError."""
-    if not isinstance(zone, ObjectRef):
-        raise TypeError(f"zone is an ObjectRef, as pyosd.ref(0x10000), not {zone!r}")
+    check_ref("zone", zone)
     if not isinstance(limits or Limits(), Limits):
         raise TypeError(f"limits are pyosd.Limits(...), not {limits!r}")
 

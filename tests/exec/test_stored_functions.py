@@ -14,8 +14,8 @@ import pytest
 import pyosd
 import pyosd.aio
 from pyosd import osd
-from pyosd.errors import NotFound, ScriptError
-from pyosd.functions import Access, Functions
+from pyosd.errors import Invalid, NotFound, ScriptError
+from pyosd.functions import Access, Functions, FunctionStage, Hook, HookEvent
 from pyosd.functions.stored import StoredFunction
 from pyosd.jobs.source import stored_source
 from pyosd.types import ObjectRef
@@ -97,6 +97,48 @@ def test_a_function_that_writes_has_a_record(
     job.wait(WAIT_S)
     assert bytes(target.read(obj, 0, 100)) == b"LONGER text"
     assert job.status().function == functions.show("store.text").id
+
+
+@pyosd.function(partition=FUNCTIONS)
+def divided(number: int, by: int) -> float:
+    return number / by
+
+
+def test_an_error_has_the_name_of_the_function(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef
+) -> None:
+    with pytest.raises(ScriptError, match=r"^function divided: .*ZeroDivisionError"):
+        divided.on(target, zone=obj)(1, 0)
+    with pytest.raises(TypeError, match=r"zone is an ObjectRef.*resolve\('/logs'\) finds it"):
+        divided.on(target, zone="/logs")(1, 1)  # type: ignore[arg-type]
+
+
+def test_it_is_called_by_name_with_a_list(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef
+) -> None:
+    """As osd fn call does."""
+    functions.put(divided.source, name="divided")
+    assert functions.call("divided", [6, 3], zone=obj) == 2
+    with pytest.raises(ScriptError, match="missing 2 required positional arguments"):
+        functions.call("divided", zone=obj)
+
+
+def test_other_things_than_stages_and_hooks(functions: Functions, obj: ObjectRef) -> None:
+    found = functions.put_stock("gzip")
+    given: Any
+    for given in (found, [found], [found.id], "gzip"):
+        with pytest.raises(TypeError, match=r"a stage is .*FunctionStage\(function\.id\)"):
+            functions.attach(obj, given)
+    given = found
+    with pytest.raises(TypeError, match=r"not <class .*Function'>: give its id"):
+        functions.attach(obj, [FunctionStage(given)])
+    for given in (found, [], Hook(found.id, 2)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"a hook is .*Hook\(function\.id, HookEvent"):
+            functions.hook(obj, given)
+    with pytest.raises(Invalid, match="a stage needs an active function"):
+        functions.attach(obj, [FunctionStage(obj)])
+    with pytest.raises(Invalid, match="a hook needs an active function"):
+        functions.hook(obj, Hook(obj, HookEvent.WRITE))
 
 
 def version(number: int, **options: Any) -> StoredFunction[[], int]:
