@@ -38,6 +38,8 @@ from pyosd.profiles import access, target_url
 __all__ = ["IosdFileSystem"]
 
 PROTOCOL = "osd"
+OPTIONS = {"use_listings_cache", "listings_expiry_time", "max_paths", "batch_size", "protocol"}
+"""Storage options of every file system of fsspec, besides those of the constructor."""
 PIECES = 512
 """Ranges of one file that one command reads."""
 
@@ -93,7 +95,12 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         """Args:
         target: URL as of pyosd.connect(); None: IOSD_TARGET, or that of the profile.
         credentials: as of pyosd.connect(); None: those of the environment or of the profile.
+
+        Raises: TypeError: an option is unknown.
         """
+        unknown = sorted(options.keys() - OPTIONS)
+        if unknown:  # a misspelt target would mean that of the environment
+            raise TypeError(f"osd:// has no storage option {unknown[0]!r}: target, credentials")
         options.setdefault("use_listings_cache", False)
         super().__init__(asynchronous=asynchronous, loop=loop, **options)
         self.url = target_url(target)

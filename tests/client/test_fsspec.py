@@ -167,6 +167,12 @@ def test_what_fails_leaves_nothing(fs: IosdFileSystem, osd_url: str, top: str, s
     assert fs.cat_file(f"{top}/f") == b"as it was"
 
 
+def test_an_unknown_option_is_refused(osd_url: str) -> None:
+    """A misspelt target would be that of the environment."""
+    with pytest.raises(TypeError, match="no storage option 'tgt'"):
+        IosdFileSystem(tgt=osd_url)
+
+
 def test_asynchronous(osd_url: str, top: str) -> None:
     async def work() -> None:
         fs = IosdFileSystem(osd_url, asynchronous=True, skip_instance_cache=True)
