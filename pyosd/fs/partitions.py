@@ -13,7 +13,7 @@ from pyosd.commands.attributes import get_attributes
 from pyosd.commands.collections import list_partitions
 from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.objects import create_partition
-from pyosd.fs.paths import JOBS, PathInfo, encoded, join, named_id, split, text_of
+from pyosd.fs.paths import JOBS, PathInfo, check_name, encoded, join, named_id, split, text_of
 from pyosd.types import FIRST_ID, ROOT, AttributeId, ObjectRef, ref
 from pyosd.wire.attributes import Page, Timestamp
 from pyosd.wire.names import PATH_MAX
@@ -98,7 +98,8 @@ def find_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
 
 
 def make_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
-    """Make a partition that has a name.  Raises: NameExists."""
+    """Make a partition that has a name.  Raises: NameExists, Invalid."""
+    check_name(name)
     made = ref((yield from create_partition(name=name)))
     fs.partitions[name] = made
     return made

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pyosd.errors import Invalid
 from pyosd.osd._paths.patterns import has_pattern
 from pyosd.types import FIRST_ID, U64_MAX, ObjectRef
+from pyosd.wire.names import NAME_MAX
 
 __all__ = [
     "JOBS",
     "PathInfo",
+    "check_name",
     "encoded",
     "fixed_part",
     "join",
@@ -72,8 +75,20 @@ def join(*parts: str) -> str:
 
 
 def encoded(names: list[str]) -> bytes:
-    """The bytes of a relative path."""
+    """The bytes of a relative path.  Raises: Invalid: one of them is no name."""
+    for name in names:
+        check_name(name)
     return "/".join(names).encode("utf-8", "surrogateescape")
+
+
+def check_name(name: str) -> None:
+    """A name of a path has at most 255 bytes, and none is 0.  Raises: Invalid."""
+    length = len(name.encode("utf-8", "surrogateescape"))
+    if length > NAME_MAX:
+        text = f"'{name[:20]}...': a name has at most {NAME_MAX} bytes, and this one {length}"
+        raise Invalid(0x5, 0x26, 0, text)
+    if "\0" in name:
+        raise Invalid(0x5, 0x26, 0, f"{name!r}: a name has no zero byte")
 
 
 def text_of(name: bytes) -> str:

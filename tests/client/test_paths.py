@@ -13,7 +13,7 @@ import pytest
 from pyosd import connect, errors
 from pyosd.commands import names
 from pyosd.commands.dialogue import Sleep
-from pyosd.fs.paths import fixed_part, join, split
+from pyosd.fs.paths import encoded, fixed_part, join, split
 from pyosd.osd._paths.patterns import matcher
 from pyosd.target import Target
 from pyosd.types import ObjectRef, ref
@@ -51,6 +51,12 @@ def paths(found: list[Any]) -> list[str]:
 def test_split(path: str, names: list[str]) -> None:
     assert split(path) == names
     assert join(path) == "/" + "/".join(names)
+
+
+@pytest.mark.parametrize("name", ["é" * 128, "a\0b"])
+def test_no_name(name: str) -> None:
+    with pytest.raises(errors.Invalid, match="a name has"):
+        encoded(["logs", name])
 
 
 @pytest.mark.parametrize(
