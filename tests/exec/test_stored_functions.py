@@ -110,7 +110,7 @@ def test_an_error_has_the_name_of_the_function(
     with pytest.raises(ScriptError, match=r"^function divided: .*ZeroDivisionError"):
         divided.on(target, zone=obj)(1, 0)
     with pytest.raises(TypeError, match=r"zone is an ObjectRef.*resolve\('/logs'\) finds it"):
-        divided.on(target, zone="/logs")(1, 1)  # type: ignore[arg-type]
+        divided.on(target, zone="/logs")(1, 1)  # type: ignore[call-overload]
 
 
 def test_it_is_called_by_name_with_a_list(

@@ -357,8 +357,8 @@ def test_osd_exec_goes_where_it_is_sooner(
     job = next(each for each in session.jobs(data.partition_id) if each.name == "count.py")
     why = osd(session.url, "job", "why", job.id).stdout
     assert "had not run near the data before" in why
-    words = ("exec", file, "--zone", data, "--wait")
-    assert b"runs here" not in as_program(session.url, *words)[1], "its own line is not enough"
+    near = ("exec", file, "--zone", data, "--wait")
+    assert b"runs here" not in as_program(session.url, *near)[1], "its own line is not enough"
 
 
 def test_options_that_contradict_auto(session: pyosd.Target, file: Path) -> None:

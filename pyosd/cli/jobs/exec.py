@@ -103,7 +103,7 @@ class Exec(Verb):
             words += bare_wait(each)
         rest = super().parse_args(ctx, [*words, *args])
         if ctx.params["pure"] and not (look.params["pure"] or ctx.params["local"]):
-            ctx.params["where"] = ctx.params["where"] or "near"  # its lines alone do not bring it here
+            ctx.params["where"] = ctx.params["where"] or "near"  # its lines do not bring it here
         if self.waits is not None:
             ctx.params["no_wait"] = not self.waits
         if self.waits and ctx.params["wait"] is None:
