@@ -53,6 +53,12 @@ class Page:
         self.errors()
         self.driver.get(url)
 
+    def forget(self, url: str) -> None:
+        """Leave the page, and empty what this site has stored."""
+        self.driver.get("about:blank")
+        where = {"origin": url.rstrip("/"), "storageTypes": "cookies,local_storage"}
+        self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", where)
+
     def run(self, script: str, *values: object) -> Any:
         """The value that the body of a function returns in the page."""
         return self.driver.execute_script(script, *values)

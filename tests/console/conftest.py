@@ -66,7 +66,7 @@ def find_manager(served: Serving) -> dict[str, Any]:
     raise AssertionError(f"no manager with a console:\n{served.text()[-3000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     """A target with sandboxes, served as people serve it."""
     why = tgtd_missing()
@@ -82,9 +82,10 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     long_lived.discard(served.process.pid)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Page]:
-    """Started once; its start is most of what these tests take."""
+    """Started once; its start is most of what these tests take.  It ends with them: a page that is shown
+    costs the processor time that other tests wait for."""
     why = missing()
     if why:
         unavailable("browser", why)
@@ -99,8 +100,7 @@ def browser() -> Iterator[Page]:
 @pytest.fixture
 def page(browser: Page, observed: Observed) -> Iterator[Page]:
     """The console; a test during which the browser complained fails."""
-    browser.open(f"{observed.url}health")  # of the same origin, and no page to build
-    browser.run("localStorage.clear()")
+    browser.forget(observed.url)
     browser.open(observed.url)
     browser.until(lambda: browser.text("#serial"), "a reading")
     yield browser
