@@ -6,6 +6,7 @@ One process for each worker imports what programs want, when one first wants it,
 program.  The copy is a child of the test run, not of that process (CLONE_PARENT): it is waited for as if it
 had been started here.  It has the arguments, user, folder, environment and streams that it is given, no
 other descriptors, and the limits that the worker had before its first program.
+SIGINT interrupts it, also where the test run ignores that signal.
 Not here: tests of the start itself and of signals during it, which run the program; calls by shell scripts
 (tests/cli/warm.py).
 """
@@ -18,7 +19,7 @@ import contextlib
 import ctypes
 import functools
 import gc
-import importlib.util
+import importlib
 import inspect
 import json
 import os
@@ -41,7 +42,7 @@ from tests.processes import long_lived
 from tests.waiting import DEADLINE_S
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = ("pyosd", "iosd_host", "iosd_secmgr", "tests")
+OURS = ("pyosd", "iosd_host", "iosd_secmgr", "bench", "tests")
 OSD = "from pyosd.cli import main; main(prog_name='osd')"
 CLONE = {"x86_64": 56, "aarch64": 220}[platform.machine()]  # number of the system call
 CLONE_PARENT = 0x8000
@@ -180,8 +181,9 @@ def prepare(kind: str, what: str, words: list[str]) -> None:
     before = len(sys.modules)
     for name in names:
         if name.partition(".")[0] in OURS:
-            main = f"{name}.__main__" if kind == "-m" else name
-            importlib.import_module(main if importlib.util.find_spec(main) else name)
+            found = importlib.import_module(name)
+            if kind == "-m" and hasattr(found, "__path__"):
+                importlib.import_module(f"{name}.__main__")
     if "pyosd.cli import main" in what:
         import_verb(words)
     if len(sys.modules) > before:
@@ -226,6 +228,7 @@ def become(how: dict[str, Any], streams: list[int]) -> None:
         text: Any = open(number, mode, buffering, "utf-8", errors)  # noqa: SIM115, PTH123 -- to the end
         setattr(sys, name, text)
         setattr(sys, f"__{name}__", text)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests ignore it
     if how["start_new_session"]:
         os.setsid()
     if how["process_group"] != -1:
@@ -244,10 +247,13 @@ def become(how: dict[str, Any], streams: list[int]) -> None:
 def perform(own_place: bool, kind: str, what: str, words: list[str]) -> NoReturn:
     """Run the program, and end as an interpreter does."""
     sys.argv = ["-c", *words]
-    sys.path[:1] = [("" if kind == "-c" else os.getcwd())] if own_place else []  # noqa: PTH109 -- its type
+    place = [("" if kind == "-c" else os.getcwd())] if own_place else []  # noqa: PTH109 -- its type
+    sys.path[:1] = [*place, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     code: object = 1
     try:
         if kind == "-m":
+            package = hasattr(sys.modules.get(what), "__path__")
+            sys.modules.pop(f"{what}.__main__" if package else what, None)
             runpy.run_module(what, run_name="__main__", alter_sys=True)
         else:
             main = sys.modules["__main__"] = types.ModuleType("__main__")

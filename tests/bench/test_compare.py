@@ -15,6 +15,7 @@ from bench.compare import BETTER, SAME, WORSE, changes, compared
 from bench.saved import Report, Took
 from bench.stats import REPORTED, Aim, Row, at_least, at_most, missing, row_of_pairs
 from bench.target import SOURCE
+from tests import warm
 
 TOOK = Took("Title", 1.0, "0123456789ab", "2026-01-01T00:00:00+00:00", "usual")
 
@@ -66,7 +67,7 @@ def test_most_changed_first() -> None:
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench.compare", *map(str, arguments)]
-    return subprocess.run(command, cwd=SOURCE, capture_output=True, text=True)
+    return warm.run(command, cwd=SOURCE, capture_output=True, text=True)
 
 
 def test_what_is_printed_and_exit_codes(tmp_path: Path) -> None:

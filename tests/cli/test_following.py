@@ -18,6 +18,7 @@ from pyosd.cli import main
 from pyosd.cli.jobs.follow import FollowedJobs, crowd_lines
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.job_status import JobState, JobStatus
+from tests import warm
 from tests.cli.conftest import Run
 from tests.harness import SOURCE
 from tests.serving import Serving
@@ -64,8 +65,8 @@ def run(target: Target, pid: str, code: str, **how: object) -> str:
 def process(serving: Serving, *words: str) -> subprocess.Popen[str]:
     """`osd` as a program of its own that obeys SIGINT, whatever the tests were started with."""
     program = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
-    return subprocess.Popen(
-        ["env", "--default-signal=INT", *program, *words, "--target", serving.url],
+    return warm.Python(
+        [*program, *words, "--target", serving.url],
         cwd=SOURCE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

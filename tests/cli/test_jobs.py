@@ -306,9 +306,8 @@ def test_absent_things(osd: Run, pid: str, script: Path) -> None:
 def test_interrupt_leaves_the_job(osd: Run, pid: str, script: Path, serving: Serving) -> None:
     script.write_text(SLEEP)
     words = ("exec", str(script), "--zone", pid, "--follow", "--target", serving.url)
-    # A test run in the background was started with SIGINT ignored, and children inherit that.
-    process = subprocess.Popen(
-        ["env", "--default-signal=INT", *command(*words)],
+    process = warm.Python(
+        command(*words),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

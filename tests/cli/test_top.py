@@ -8,7 +8,6 @@ import os
 import pty
 import signal
 import struct
-import subprocess
 import sys
 import termios
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pyosd import Target, connect
 from pyosd.cli.jobs import top
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.job_status import JobState, JobStatus
+from tests import warm
 from tests.cli.conftest import Run
 from tests.harness import SOURCE
 from tests.serving import Serving
@@ -87,9 +87,9 @@ class TestTop:
         ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         before = termios.tcgetattr(follower)
         code = "from pyosd.cli import main; main(prog_name='osd')"
-        process = subprocess.Popen(
+        process = warm.Python(
             [
-                *("env", "--default-signal=INT", sys.executable, "-c", code),
+                *(sys.executable, "-c", code),
                 *("top", "--interval", "100ms", "--target", serving.url),
             ],
             stdin=follower,

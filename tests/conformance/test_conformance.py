@@ -6,7 +6,6 @@ The sanitized harness takes the tests without a transport between.  Over iSCSI: 
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import pytest
 
 import pyosd
 from pyosd.wire.transport import Command, CommandTransport, Pending, Response
+from tests import warm
 from tests.conformance import cells, program, report, sense, wire
 from tests.conformance.cells import CONDITIONS, TESTS, reasons
 from tests.conformance.commands import MANDATORY, PRIVATE, ROWS
@@ -173,7 +173,7 @@ def test_a_stranger_s_target_is_not_formatted(
 
 def test_no_target_at_all_is_exit_code_2() -> None:
     command = [sys.executable, "-m", "tests.conformance", "iscsi://127.0.0.1:1/iqn.nobody/1"]
-    ended = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, timeout=100)
+    ended = warm.run(command, cwd=SOURCE, capture_output=True, text=True, timeout=100)
     assert ended.returncode == 2, ended.stderr
 
 

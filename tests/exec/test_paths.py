@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from pyosd.errors import ScriptError
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.types import ObjectRef
+from tests import warm
 from tests.exec.conftest import WAIT_S
 from tests.serving import Serving
 
@@ -60,7 +60,7 @@ def where(
             "IOSD_RESULT": str(result),
         }
         command = [sys.executable, "-P", "-m", "pyosd.osd", str(path)]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        done = warm.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return json.loads(result.read_bytes())
 

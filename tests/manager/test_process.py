@@ -24,6 +24,7 @@ from iosd_host.manager.client import ManagerClient as Client
 from iosd_host.manager.keys import ADMIN, CurvePair, read_key, write_key
 from iosd_host.manager.server import make_pair
 from iosd_host.serve.supervise import plain_environment
+from tests import warm
 from tests.harness import SOURCE
 from tests.waiting import until
 
@@ -47,7 +48,8 @@ class Process:
         environment = {"PYTHONPATH": str(source), "NOTIFY_SOCKET": f"@{notify}"}
         self.log = folder / "log"
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            start = warm.Python if source == SOURCE else subprocess.Popen
+            self.process = start(
                 command, env=plain_environment() | environment, cwd="/", stderr=log
             )
 

@@ -138,7 +138,7 @@ def test_a_stranger_is_nobody_and_the_owner_everything(served: Serving) -> None:
     for words in everything(pid):
         refused(url, *words)
     before = works(url, "part", "ls", "-o", "json")
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-P", "-c", FORMAT, url],
         env={"PYTHONPATH": str(SOURCE), "IOSD_RUN": os.environ["IOSD_RUN"]},
         capture_output=True,
@@ -338,7 +338,7 @@ def public() -> Iterator[Path]:
 
 def as_user(uid: int, public: Path, code: str, *words: str) -> str:
     """What a program prints, for which `public` is the folder of temporary files."""
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-P", "-c", code, *words],
         env={"PYTHONPATH": str(SOURCE), "TMPDIR": str(public)},
         cwd="/",
