@@ -107,6 +107,16 @@ def test_streams(osd: Run, top: str) -> None:
     assert osd("cat", f"{top}/f", "--raw").stdout_bytes == data
 
 
+def test_a_device_is_not_replaced(osd: Run, top: str, tmp_path: Path) -> None:
+    osd("cp", "-", f"osd:{top}/f", data=b"1")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
+    for name in ("fifo", "stdout"):
+        said = osd("cp", f"osd:{top}/f", tmp_path / name, code=1).stderr
+        assert f"{name}: it is no file that can be replaced; - is stdout" in said
+    assert (tmp_path / "fifo").is_fifo() and (tmp_path / "stdout").is_symlink()
+
+
 def test_if_exists(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
     osd("cp", "-r", tree, f"osd:{top}/p")
     (tree / "a.jpg").write_bytes(b"another")

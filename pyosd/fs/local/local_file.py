@@ -42,6 +42,16 @@ def make_folder(top: Path, folder: Path) -> None:
         top.mkdir(exist_ok=True)
 
 
+def check_replaceable(path: Path) -> None:
+    """A file must not take the place of a device, a FIFO or a socket: cp(1) would write into it.
+
+    Raises: OSError: it is one of these, or a link such as /dev/stdout.
+    """
+    link = path.is_symlink() and str(path.readlink()).startswith("/proc/")
+    if link or (path.exists() and not path.is_file() and not path.is_dir()):
+        raise OSError(errno.EEXIST, "it is no file that can be replaced; - is stdout", str(path))
+
+
 class LocalFile:
     """A local file that appears at the end of the with block, or not at all.
 
@@ -64,6 +74,7 @@ class LocalFile:
         return self.destination.parent / name
 
     def __enter__(self) -> LocalFile:
+        check_replaceable(self.destination)
         earlier = self._earlier()
         if earlier is None:
             self.descriptor = os.open(self.temporary, _NEW_FILE, 0o666)
