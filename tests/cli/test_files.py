@@ -103,6 +103,7 @@ def test_files_with_paths_are_apart(osd: Run, pid: str, tmp_path: Path) -> None:
     assert osd("cat", f"/{pid}/d/a").stdout == "by path"
     osd("get", pid, tmp_path / "out")
     assert contents(tmp_path / "out") == {"a": b"by name", "d/a": b"by path"}
+    assert "is a directory" in osd("get", f"/{pid}/d", tmp_path / "out", code=1).stderr
 
 
 def test_single_files_and_objects(osd: Run, pid: str, tmp_path: Path) -> None:

@@ -244,7 +244,13 @@ def listed(target: Target, address: ObjectRef) -> Iterator[files.Entry]:
         except errors.NotFound:
             raise Failure(Exit.NO_INPUT, f"there is no partition {address}") from None
     else:
-        yield files.entry(target, address)
+        try:
+            yield files.entry(target, address)
+        except errors.Invalid:  # a collection has no length
+            raise Failure(
+                Exit.FAILED,
+                f"{address} is a directory, or another collection; osd cp -r copies a directory",
+            ) from None
 
 
 def report(
