@@ -108,6 +108,14 @@ def check_portal(config: TargetConfig, *, hardened: bool = False) -> None:
         )
 
 
+def unprivileged_port() -> int:
+    """The first port on which every user can listen."""
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    except (OSError, ValueError):
+        return 1024
+
+
 def portal_fault(host: str, portal: str) -> str:
     """Why tgtd could not listen there, and the remedy.  portal: the host's address with the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -118,6 +126,9 @@ def portal_fault(host: str, portal: str) -> str:
             return (
                 f"{host} is not an address of this host ({error.strerror}): 'ip address' lists them"
             )
+    number = int(portal.rpartition(":")[2])
+    if os.geteuid() != 0 and number < unprivileged_port():
+        return f"only root can listen on port {number}: choose another with --portal"
     return (
         f"portal {portal} is taken (by another target, or by the distribution's tgt service): "
         "choose another with --portal"

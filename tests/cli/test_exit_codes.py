@@ -145,6 +145,9 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
     code, words = run("target", "check", "--data", str(tmp_path / "nope"))
     assert code == Exit.NO_INPUT
     assert words.endswith("--data says where the store is\n")
+    (tmp_path / "file").touch()
+    code, words = run("target", "check", "--data", str(tmp_path / "file"))
+    assert code == Exit.NO_INPUT and "Not a directory" in words
 
 
 @pytest.mark.parametrize(

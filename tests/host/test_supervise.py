@@ -194,8 +194,12 @@ def test_portal_of_a_hardened_tgtd(tmp_path: Path, host: str) -> None:
     assert config.initiators == ("ALL",)
 
 
-def test_a_portal_elsewhere_is_not_called_taken() -> None:
+def test_a_portal_elsewhere_is_not_called_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "192.0.2.1 is not an address of this host" in portal_fault("192.0.2.1", "192.0.2.1:3260")
+    assert "portal 127.0.0.1:3260 is taken" in portal_fault("127.0.0.1", "127.0.0.1:3260")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(preconditions, "unprivileged_port", lambda: 1024)
+    assert "only root can listen on port 80" in portal_fault("127.0.0.1", "127.0.0.1:80")
     assert "portal 127.0.0.1:3260 is taken" in portal_fault("127.0.0.1", "127.0.0.1:3260")
 
 

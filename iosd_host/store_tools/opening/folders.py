@@ -230,7 +230,7 @@ def open_roots(data: Path, ssd: Path | None) -> Iterator[Roots]:
         for path, role in wanted:
             try:
                 if not path.is_dir():
-                    raise NotADirectoryError(errno.ENOENT, "", str(path))
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
                 if not is_store(path, role):
                     raise Refused(EXIT_NO_INPUT, f"'{path}' holds no iosd store")
                 stack.callback(os.close, lock(path))
