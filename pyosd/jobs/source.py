@@ -323,7 +323,8 @@ def _json(args: object) -> bytes:
     try:
         return json.dumps(args).encode()
     except TypeError as error:
-        raise TypeError(f"arguments travel as JSON: {error}") from None
+        convert = "convert it, as tolist() of numpy does"
+        raise TypeError(f"arguments travel as JSON: {error}: {convert}") from None
 
 
 def members_over(objects: Iterable[ObjectRef], batch: int) -> tuple[list[ObjectRef], range]:
