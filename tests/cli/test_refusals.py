@@ -213,13 +213,18 @@ def test_what_nobody_was_asked_about(osd: Run, obj: ObjectRef, more: tuple[str, 
     osd("part", "rm", pid, "--contents", "--yes", *more)
 
 
-def test_an_upload_that_fails_leaves_nothing(osd: Run, pid: str) -> None:
+def test_an_upload_that_fails_leaves_nothing(osd: Run, pid: str, tmp_path: Path) -> None:
     """A new object that could not be filled is removed again, and no id is printed."""
     quota = AttributeId(Page.PARTITION_QUOTAS, 0x1)
     osd("obj", "attr", "set", pid, f"{quota.page:#x}/{quota.number:#x}", 1 << 20, "--int")
     result = osd("obj", "write", pid, code=Exit.FAILED, data=bytes(3 << 20))
     assert "quota" in result.stderr and result.stdout == ""
     assert osd("obj", "ls", pid, "-o", "id").stdout == ""
+    (tmp_path / "large").write_bytes(bytes(3 << 20))
+    copied = osd("cp", tmp_path / "large", f"osd:/{pid}", code=Exit.FAILED).stderr
+    assert copied.endswith(
+        "1 of 1 file failed\n  'osd target df --partitions' shows the space and the quotas\n"
+    )
     written = osd("obj", "write", pid, data=bytes(1 << 18)).stdout.strip()
     assert osd("obj", "ls", pid, "-o", "id").stdout.strip() == written
 

@@ -14,6 +14,7 @@ import click
 
 from pyosd import errors
 from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.hints import hints
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.output.progress import byte_bar
@@ -145,6 +146,7 @@ class CopyReport:
     def __init__(self, settings: Settings, names: bool, verify: bool, check: bool) -> None:
         self.settings, self.names, self.verify, self.check = settings, names, verify, check
         self.files = self.bytes = self.failed = 0
+        self.remedies = dict[str, None]()
 
     def of(self, target: Target, moved: Stream[FileMoved], above: str = "/") -> None:
         """Take outcomes as they come.  above: the path of the partition that files go to."""
@@ -188,13 +190,15 @@ class CopyReport:
     def fail(self, name: str, error: Exception) -> None:
         """One that was not moved."""
         self.failed += 1
+        self.remedies.update(dict.fromkeys(hints(error)))
         click.echo(escaped(f"osd: {harmless(name)}: {why(error)}"), err=True)
 
     def end(self, more: str = "") -> None:
         """Sum up.  Raises: Failure: not all were moved."""
         if self.failed:
             total = counted(self.files + self.failed, "file")
-            raise Failure(Exit.FAILED, f"{self.failed} of {total} failed")
+            text = f"{self.failed} of {total} failed"
+            raise Failure(Exit.FAILED, "\n  ".join([text, *self.remedies]))
         self.settings.say(f"{counted(self.files, 'file')}, {format_bytes(self.bytes)}{more}")
 
 
