@@ -152,7 +152,6 @@ ELSEWHERE = MappingProxyType(
         "serve": "osd target serve",
         "ping": "osd target ping",
         "df": "osd target df",
-        **dict.fromkeys(("umount", "unmount"), "umount MOUNTPOINT"),
     }
 )
 
