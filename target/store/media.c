@@ -20,10 +20,9 @@
 #include "base/util.h"
 #include "store/superblock.h"
 
-#define BALLAST_BYTES                                                                              \
-	(UINT64_C(64)                                                                              \
-	 << 20) /* log between two checkpoints: what recovery may need                \
-			      */
+/* Log between two checkpoints: recovery may need as much. */
+uint64_t osd_media_ballast_bytes = UINT64_C(64) << 20;
+
 struct store {
 	struct osd_media media;
 	struct osd_superblock main_block, heads_block;
@@ -379,7 +378,7 @@ static bool make_ballast(int directory_fd)
 		return false;
 	/* A small file system gets a small ballast.  Require twice its size to be free: otherwise
 	 * the next log record fills the disk again. */
-	wanted = OSD_MIN(BALLAST_BYTES, (uint64_t)stat.f_blocks * stat.f_frsize / 16);
+	wanted = OSD_MIN(osd_media_ballast_bytes, (uint64_t)stat.f_blocks * stat.f_frsize / 16);
 	if ((uint64_t)stat.f_bavail * stat.f_frsize < 2 * wanted)
 		return false;
 	fd = openat(directory_fd, "ballast", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "store/media.h"
 #include "unit/config.h"
 #include "testing/stores.h"
 #include "wire/inquiry.h"
@@ -16,6 +17,7 @@ struct values {
 	uint64_t fault;
 	bool fault_kill;
 	bool unsafe_nosync;
+	uint64_t ballast;
 	char *model;
 	char *hold;
 	char *token;
@@ -29,8 +31,9 @@ struct values {
 static const struct osd_option options[] = {
 	{"memory", OPTION_BOOL, AT(memory), 0, 1, "0", "keep everything in memory"},
 	{"fault", OPTION_NUMBER, AT(fault), 0, INT64_MAX, "0", "the N-th store call fails"},
-	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0",
-	 "the process dies there instead"},
+	{"fault_kill", OPTION_BOOL, AT(fault_kill), 0, 1, "0", "the process dies there instead"},
+	{"ballast", OPTION_SIZE, AT(ballast), 1 << 20, UINT64_C(64) << 20, "1MiB",
+	 "size of the ballast on a large file system"},
 	{"model", OPTION_TEXT, AT(model), 1, 128, NULL, "simulated disks (docs/tiers.md)"},
 	{"hold", OPTION_TEXT, AT(hold), 1, 4000, NULL,
 	 "long commands stop at their next step while this file exists"},
@@ -81,6 +84,7 @@ static enum osd_status apply(struct osd_config *config, char message[256])
 		.unsafe_nosync = values->unsafe_nosync,
 		.model = values->model,
 	};
+	osd_media_ballast_bytes = values->ballast;
 	config->test.stores = &values->stores;
 	config->test.hold = values->hold;
 	config->test.token = values->token ? values->token_bytes : NULL;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "store/media.h"
 #include "testing/model.h"
 #include "testing/stores.h"
 
@@ -89,4 +90,5 @@ static const struct osd_stand_ins stand_ins = {
 __attribute__((constructor)) static void set_stand_ins(void)
 {
 	osd_stand_ins = &stand_ins;
+	osd_media_ballast_bytes = OSD_TEST_BALLAST_BYTES;
 }

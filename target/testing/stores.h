@@ -12,6 +12,8 @@
 
 #include "store/store.h"
 
+#define OSD_TEST_BALLAST_BYTES (UINT64_C(1) << 20) /* unless option 'ballast' says more */
+
 /* The changes to a unit's stores that a test asks for (osd_objects_config.test); all zero: none. */
 struct osd_test_stores {
 	uint64_t fault_at;  /* the n-th store call after opening fails; 0: none */

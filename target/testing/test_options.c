@@ -70,8 +70,9 @@ static void test_refusals(void)
 
 static void test_product(void)
 {
-	static const char *const names[] = {"memory=1", "fault=1", "fault_kill=1", "model=thesis",
-					    "hold=/gate", "unsafe_nosync=1", "token=" TOKEN};
+	static const char *const names[] = {"memory=1",	    "fault=1",	   "fault_kill=1",
+					    "model=thesis", "hold=/gate",  "unsafe_nosync=1",
+					    "ballast=2MiB", "token=" TOKEN};
 	const struct osd_objects_config config = {0};
 	const struct osd_test_options *options = osd_test_options;
 	const struct osd_stand_ins *stand_ins = osd_stand_ins;

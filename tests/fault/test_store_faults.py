@@ -211,7 +211,7 @@ def until_there_is_room(osd: Commands, request: Request) -> None:
 
 @pytest.mark.parametrize("small_disk", [256], indirect=True)
 def test_disk_full(small_disk: Path, make_harness: MakeHarness) -> None:
-    harness = make_harness(dir=small_disk / "store", cache="4MiB")
+    harness = make_harness(dir=small_disk / "store", cache="4MiB", ballast="64MiB")
     osd = harness.osd
     pid = osd.create_partition()
     filled = fill(osd, pid)
@@ -228,7 +228,7 @@ def test_disk_full(small_disk: Path, make_harness: MakeHarness) -> None:
 
 def test_recovery_when_clients_filled_the_disk(small_disk: Path, make_harness: MakeHarness) -> None:
     """The ballast is what recovery needs."""
-    harness = make_harness(dir=small_disk / "store", cache="4MiB")
+    harness = make_harness(dir=small_disk / "store", cache="4MiB", ballast="64MiB")
     filled = fill(harness.osd, harness.osd.create_partition())
     harness.kill()
     harness.start()
@@ -236,7 +236,7 @@ def test_recovery_when_clients_filled_the_disk(small_disk: Path, make_harness: M
 
 
 def test_recovery_when_others_filled_the_disk(small_disk: Path, make_harness: MakeHarness) -> None:
-    harness = make_harness(dir=small_disk / "store", cache="4MiB")
+    harness = make_harness(dir=small_disk / "store", cache="4MiB", ballast="64MiB")
     osd = harness.osd
     pid = osd.create_partition()
     filled = fill(osd, pid)
