@@ -7,7 +7,12 @@
 
 #include "object/test_index.h"
 
+/* More than a batch of the builder (index_build.c). */
+#ifdef __SANITIZE_THREAD__
+#define OBJECTS 300u
+#else
 #define OBJECTS 600u
+#endif
 #define CHANGES TEST_ROUNDS(3000u)
 
 /* ---- keys -------------------------------------------------------------------------------- */

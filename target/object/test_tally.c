@@ -10,7 +10,7 @@
 
 #define OBJECTS	    60u
 #define COLLECTIONS 4u
-#define STEPS	    400u
+#define STEPS	    TEST_ROUNDS(400u)
 #define JOINS	    2000u
 #define GROWTH	    400u
 #define TRACKING    (OSD_PAGE_COLLECTION_BASE + 4)

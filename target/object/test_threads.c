@@ -6,7 +6,7 @@
 #include "object/test_support.h"
 
 #define THREADS	    4
-#define ROUNDS	    300
+#define ROUNDS	    TEST_ROUNDS(300)
 #define FILE_ROUNDS 40
 #define BLOCK	    30000
 #define PID	    UINT64_C(0x10000)

@@ -12,7 +12,7 @@
 
 #define BLOCK	 4096u
 #define BYTES	 (3u << 20)
-#define ROUNDS	 300
+#define ROUNDS	 TEST_ROUNDS(300)
 #define THREADS	 4
 #define STRIPE	 100u
 #define STRIPES	 (3 * BLOCK / STRIPE)
