@@ -59,7 +59,7 @@ settings.load_profile("iosd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--crash-rounds", type=int, default=5, help="rounds of kill -9")
+    parser.addoption("--crash-rounds", type=int, default=4, help="rounds of kill -9")
     parser.addoption("--all-faults", action="store_true", help="every n of the fault loops")
     parser.addoption(
         "--history-seconds", type=float, default=1.0, help="how long histories are made"

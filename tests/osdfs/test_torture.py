@@ -143,7 +143,7 @@ class TorturedFile:
         self.check(0, MOST)
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", range(2))
 def test_a_file_holds_what_was_written(
     top: Path, mounted: Callable[..., Path], seed: int, round_: int
 ) -> None:
