@@ -72,6 +72,8 @@ class Many:
             raise TypeError("targets is a list of URLs, not one URL")
         if not isinstance(targets, Mapping):
             urls = list(targets)
+            if other := next((each for each in urls if not isinstance(each, str)), None):
+                raise TypeError(f"targets are URLs, not {type(other).__name__}: give its url")
             targets = {_name_of(url): url for url in urls}
             if len(targets) != len(urls):
                 raise ValueError("a target is named twice")
@@ -219,6 +221,11 @@ class Many:
         Raises: ValueError, TypeError: a function cannot be sent; an object is named twice.
         """
         copies = list(objects)
+        for each in copies:
+            if not isinstance(each, Copies):
+                raise TypeError(
+                    f"an object is pyosd.Copies, as of objects() or put(), not {each!r}"
+                )
         order = [each.object for each in copies]
         if len({*order}) != len(order):
             raise ValueError("an object is named twice")

@@ -388,4 +388,9 @@ def test_wrong_calls_are_refused() -> None:
             cluster.map_objects(size_of, [one], **options)
     with pytest.raises(ValueError, match="named twice"):
         cluster.map_objects(size_of, [one, one])
+    given: Any = one.object
+    with pytest.raises(TypeError, match=r"is pyosd\.Copies, as of objects\(\) or put\(\), not"):
+        cluster.map_objects(size_of, [given])
+    with pytest.raises(TypeError, match="targets are URLs, not ObjectRef: give its url"):
+        pyosd.many([given])
     assert cluster.map_objects(size_of, []).result() == []
