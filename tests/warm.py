@@ -155,6 +155,7 @@ def helper() -> tuple[socket.socket, subprocess.Popen[bytes]]:
             stdin=subprocess.DEVNULL,
         )
     long_lived.add(process.pid)
+    atexit.register(ours.close)
     return ours, process
 
 
