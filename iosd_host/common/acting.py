@@ -104,12 +104,26 @@ def _numbers(uid: int) -> tuple[int, int, int]:
 
 
 def _after(changes: list[tuple[int, ...]], call: Callable[[], Result]) -> Result:
-    """Return the result of `call` in a thread that has changed its ids by these system calls."""
+    """Return the result of `call` in a thread that has changed its ids by these system calls.
+
+    The thread takes its ids back.  It can outlive this function by microseconds, and the C library aborts
+    the process if a change of the ids of all threads fails in one of them.
+    """
 
     def change_and_call() -> Result:
-        for words in changes:
-            _system(*words)
-        return call()
+        uid, gid, groups = os.geteuid(), os.getegid(), os.getgroups()
+        setgroups, setresgid, setresuid = _numbers(uid)
+        try:
+            for words in changes:
+                _system(*words)
+            return call()
+        finally:
+            _system(setresuid, UNCHANGED, uid, UNCHANGED)
+            if os.getegid() != gid:
+                _system(setresgid, UNCHANGED, gid, UNCHANGED)
+            if os.getgroups() != groups:
+                listed = (ctypes.c_uint32 * len(groups))(*groups)
+                _system(setgroups, len(groups), ctypes.addressof(listed))
 
     with ThreadPoolExecutor(1) as alone:
         return alone.submit(change_and_call).result()

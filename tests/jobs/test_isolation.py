@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
+from pyosd.wire.reply import Reply
 from tests.expect import ISOLATION, check
 from tests.harness_transport import HarnessTransport
-from tests.jobs.conftest import DEADLINE_S, HARNESS, Target, skip_without_sandboxes
+from tests.jobs.conftest import HARNESS, Target, skip_without_sandboxes
+from tests.waiting import until
 
 
 class Demanding(Target):
@@ -29,9 +30,11 @@ def test_daemon_with_less_than_demanded(tmp_path: Path) -> None:
     skip_without_sandboxes()
     target = Demanding(tmp_path)
     try:
-        deadline = time.monotonic() + DEADLINE_S
-        while not (reply := target.commands.reply(rq.execute(target.partition, b"pass"))).error:
-            assert time.monotonic() < deadline, "the daemon was not refused"
-        check(reply, ISOLATION)
+
+        def refused() -> Reply | None:
+            reply = target.commands.reply(rq.execute(target.partition, b"pass"))
+            return reply if reply.error else None
+
+        check(until(refused, "the daemon was not refused"), ISOLATION)
     finally:
         target.stop()
