@@ -6,7 +6,7 @@ PYTHON  ?= /usr/bin/python3
 PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= 2
-WORKERS ?= $(shell expr $(JOBS) + 1)
+WORKERS ?= $(shell expr $(JOBS) + 2)
 N       ?= 100
 HOURS   ?= 2
 SOAK_ARGS ?=
@@ -89,7 +89,7 @@ test-builds: dev
 	@$(bin)/python -m tests.sanitize.builds
 	@$(bin)/python tests/fuzz/run.py --quick --only-build
 
-test: host dev test-builds ## every test of the gate, on WORKERS=3: tests wait a third of their time
+test: host dev test-builds ## every test of the gate, on WORKERS=4: tests wait for half of their time
 	@tools/build-tgtd.sh || [ $$? = 3 ]
 	@tools/build-tgtd.sh asan || [ $$? = 3 ]
 	$(bin)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
