@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs: children of the test run, descendants of a process, and waiting for their end."""
+"""Processes: children of the test run, descendants of a process, and waiting for their end."""
 
 from __future__ import annotations
 
@@ -7,14 +7,37 @@ import contextlib
 import os
 import select
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 STAT_MOST = 4096  # bytes of /proc/PID/stat
 
 long_lived: set[int] = set()
 """Processes of fixtures that outlive one test."""
+
+
+def companion(
+    module: str, kind: socket.SocketKind
+) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """Start a small process that works for this one as long as it lives.
+
+    Args: module: is run; its argument is the descriptor of its end of the connection.
+    """
+    ours, its = socket.socketpair(socket.AF_UNIX, kind)
+    with its:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, str(its.fileno())],
+            cwd=ROOT,
+            pass_fds=[its.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+    long_lived.add(process.pid)
+    return ours, process
 
 
 def parents() -> dict[int, int]:

@@ -38,10 +38,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tests.processes import long_lived
+from tests.processes import companion
 from tests.waiting import DEADLINE_S
 
-ROOT = Path(__file__).resolve().parents[1]
 OURS = ("pyosd", "iosd_host", "iosd_secmgr", "bench", "tests")
 OSD = "from pyosd.cli import main; main(prog_name='osd')"
 CLONE = {"x86_64": 56, "aarch64": 220}[platform.machine()]  # number of the system call
@@ -146,15 +145,7 @@ def osd(
 @functools.cache
 def helper() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     """The process that copies itself, and the connection to it; it ends with ours."""
-    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with its:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.warm", str(its.fileno())],
-            cwd=ROOT,
-            pass_fds=[its.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-    long_lived.add(process.pid)
+    ours, process = companion("tests.warm", socket.SOCK_SEQPACKET)
     atexit.register(ours.close)
     return ours, process
 

@@ -9,7 +9,6 @@
 
 #include "command/context.h"
 
-
 /* Whether it concerns the copy: the source shows another object, or the destination is a view with functions. */
 enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object_id from,
 					uint64_t place, bool *ret_concerns);

@@ -43,7 +43,7 @@ OF_THE_COMMAND_LINE = (
     "--local",
     "--where auto",
     "--target iscsi://192.0.2.1/iqn.x/1",
-    "--credentials /root/x",
+    "--credentials x",
     "--profile other",
 )
 

@@ -14,14 +14,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from click.testing import CliRunner
 
 from iosd_host.cli import store as commands
-from tests.processes import long_lived
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.processes import companion
 
 
 @dataclass(frozen=True)
@@ -56,15 +53,7 @@ def run_apart(verb: str, words: list[str]) -> Done:
 @functools.cache
 def helper() -> tuple[Connection, subprocess.Popen[bytes]]:
     """The connection to the process, which ends with ours."""
-    ours, its = socket.socketpair()
-    with its:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.offline.tool_process", str(its.fileno())],
-            cwd=ROOT,
-            pass_fds=[its.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-    long_lived.add(process.pid)
+    ours, process = companion("tests.offline.tool_process", socket.SOCK_STREAM)
     return Connection(ours.detach()), process
 
 
