@@ -8,11 +8,9 @@ Not here: single commands (commands/), sessions and reconnecting (iscsi/session.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import IO, Any, Unpack
+from typing import IO, TYPE_CHECKING, Any, Unpack
 
 from pyosd.destination import destination
-from pyosd.fs import FileSystem
-from pyosd.functions import Functions
 from pyosd.iscsi.login import Chap
 from pyosd.iscsi.session import (
     DEFAULT_TIMEOUT,
@@ -29,6 +27,10 @@ from pyosd.offload.where import ScriptPlaces
 from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.reply import PendingReply
+
+if TYPE_CHECKING:
+    from pyosd.fs import FileSystem
+    from pyosd.functions import Functions
 
 __all__ = ["Target", "connect"]
 
@@ -101,6 +103,8 @@ class Target(TargetTable, ScriptPlaces):
     @cached_property
     def fs(self) -> FileSystem:
         """Files by their paths, such as /photos/2024/a.jpg."""
+        from pyosd.fs import FileSystem
+
         return FileSystem(self)
 
     def open(self, path: str, mode: str = "r", **how: Any) -> IO[Any]:
@@ -112,6 +116,8 @@ class Target(TargetTable, ScriptPlaces):
     @property
     def functions(self) -> Functions:
         """Code that is stored in the target and called by name."""
+        from pyosd.functions import Functions
+
         return Functions(self)
 
     # ---- jobs -----------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from pyosd.cli.jobs.script import (
 )
 from pyosd.cli.output.tables import print_json
 from pyosd.cli.output.terminal import RAW, harmless, output_option
-from pyosd.cli.paths.listing import matches
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
@@ -414,6 +413,8 @@ def named_after(settings: Settings, target: Target, after: After) -> After:
 
 def files_over(settings: Settings, target: Target, patterns: tuple[str, ...]) -> list[ObjectRef]:
     """The objects of files that match patterns, each once.  Raises: Failure: there are none."""
+    from pyosd.cli.paths.listing import matches
+
     files = [each for each in matches(settings, target.fs, patterns) if not each.is_directory]
     if part := next((each.path for each in files if each.content is not None), None):
         raise Failure(
