@@ -36,7 +36,7 @@ from iosd_host.serve.tgtd import find_tgtd
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure
 from pyosd.cli.output.tables import print_lines
-from pyosd.cli.output.terminal import harmless, output_option
+from pyosd.cli.output.terminal import output_option
 
 __all__ = ["build", "check", "reload", "show"]
 
@@ -185,8 +185,7 @@ def show(admin: Admin, path: Path | None, origin: bool) -> None:
         for row in rows
     ]
     width = max(len(line) for line, _ in lines)
-    shown = (f"{line:<{width}}  # {where}" if origin else line for line, where in lines)
-    print_lines(map(harmless, shown))
+    print_lines(f"{line:<{width}}  # {where}" if origin else line for line, where in lines)
 
 
 # ---- check ----
@@ -266,7 +265,7 @@ def check(settings: Settings, path: Path | None) -> None:
         lines.append(f"not compared with a target that runs: {error}")
     if place is not None:
         lines += against_served(path, place)
-    print_lines(map(harmless, lines))
+    print_lines(lines)
     if why := refusal(path):
         raise Failure(Exit.CONFIG, f"it would not be served: {why}")
     missing = [pool for pool in config.pools if pool.missing]
@@ -304,7 +303,7 @@ def reload(admin: Admin) -> None:
         admin.show_json("iosd.reload/1", result)
         return
     print_lines(
-        [*map(harmless, lines_of(result))]
+        [*lines_of(result)]
         or ["no value is different; files that the configuration names were read again"]
     )
 

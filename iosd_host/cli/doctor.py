@@ -12,7 +12,7 @@ from iosd_host.cli.host_verb import HostVerb, Settings
 from iosd_host.common.exit_codes import EXIT_FAILED
 from iosd_host.serve import doctor as layers
 from pyosd.cli.output.tables import print_lines
-from pyosd.cli.output.terminal import harmless, output_option
+from pyosd.cli.output.terminal import output_option
 
 __all__ = ["doctor"]
 
@@ -30,7 +30,7 @@ def doctor(settings: Settings) -> None:
     else:
         width = max(len(finding.layer) for finding in findings)
         print_lines(
-            harmless(line)
+            line
             for each in findings
             for line in (
                 f"{each.state:<5} {each.layer:<{width}} {each.detail}",

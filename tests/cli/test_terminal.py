@@ -20,7 +20,7 @@ import pytest
 
 from pyosd.cli.frame.verb import Settings
 from pyosd.cli.output.log_lines import log_to_stderr
-from pyosd.cli.output.tables import json_line
+from pyosd.cli.output.tables import json_line, print_lines
 from pyosd.cli.output.terminal import Escaping, escaped, harmless
 from tests import warm
 from tests.cli.conftest import Run
@@ -195,3 +195,9 @@ def test_questions_about_names_of_others(monkeypatch: pytest.MonkeyPatch) -> Non
     Settings().confirm("Remove /web/\x1b]0;x\x07?")
     Settings().confirm_all("Remove /web/\x1b]0;x\x07?", yes=False)
     assert asked == ["Remove /web/^[]0;x^G?"] * 2
+
+
+def test_printed_lines_obey_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines(["a\x1b[31mb\nc", "plain"])
+    print_lines(["\x1b[31mred\x1b[0m"], colour=True)
+    assert capsys.readouterr().out == "a^[[31mb^Jc\nplain\n\x1b[31mred\x1b[0m\n"

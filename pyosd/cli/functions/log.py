@@ -14,7 +14,7 @@ from pyosd.cli.functions.names import NAME, PARTITION, functions_of
 from pyosd.cli.jobs.job_filter import submitted
 from pyosd.cli.jobs.job_view import last_line
 from pyosd.cli.output.tables import JsonRow, counted, format_time, print_json, print_lines
-from pyosd.cli.output.terminal import TEXT_OR_JSON, harmless
+from pyosd.cli.output.terminal import TEXT_OR_JSON
 from pyosd.functions import Function, FunctionCalls, FunctionFailure
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.reasons import REASONS
@@ -138,4 +138,4 @@ def log(settings: Settings, name: str | int | ObjectRef, tail: int, partition: i
             lines += failure_lines(calls.failure)
         for each in jobs:
             lines += job_lines(target, each)
-        print_lines(harmless(line) for line in lines)
+        print_lines(lines)

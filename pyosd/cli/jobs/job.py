@@ -241,7 +241,7 @@ def why(settings: Settings, address: ObjectRef) -> None:
         if state.done and not more:
             log = [*collections.deque(each.logs(stream="stderr"), LAST_LINES)]
     print_prose(harmless(line) for line in [*explanation(state, []), *more])
-    print_lines(harmless(line) for line in last_lines(log))
+    print_lines(last_lines(log))
 
 
 def array_lines(array: JobArray) -> list[str]:

@@ -48,8 +48,9 @@ def reasons(settings: Settings, numbers: tuple[int, ...]) -> None:
     if numbers and settings.output == "table":
         width = min(WIDTH, width_of_stdout() or WIDTH)
         print_lines(
-            "\n".join(explain_reason(each, width)) + "\n" * (each is not chosen[-1])
+            line
             for each in chosen
+            for line in [*explain_reason(each, width), *[""] * (each is not chosen[-1])]
         )
         return
     print_records(

@@ -151,8 +151,12 @@ def table_lines(
 
 
 def print_lines(lines: Iterable[str], colour: bool = False) -> None:
-    """Print lines with one write, so that a reader such as `head` can close the pipe after the first."""
-    click.echo("".join(f"{line}\n" for line in lines), nl=False, color=colour or None)
+    """Print lines with one write, so that a reader such as `head` can close the pipe after the first.
+
+    Others may have written parts of them: control characters are escaped, unless the lines have colours.
+    """
+    shown = lines if colour else map(harmless, lines)
+    click.echo("".join(f"{line}\n" for line in shown), nl=False, color=colour or None)
 
 
 def folded(line: str, width: int | None, hang: int = 2) -> list[str]:

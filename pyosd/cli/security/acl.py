@@ -169,7 +169,7 @@ def add(
         method=method.upper(),
         note=note,
     )
-    print_lines(harmless(str(each["id"])) for each in found["rules"])
+    print_lines(str(each["id"]) for each in found["rules"])
 
 
 @acl.command(cls=Listing)
