@@ -262,7 +262,7 @@ def check(settings: Settings, path: Path | None) -> None:
         place = served_with(path, settings)
     except Several as error:
         place = None
-        lines.append(f"not compared with a target that runs: {error}")
+        lines += f"not compared with a target that runs: {error}".splitlines()
     if place is not None:
         lines += against_served(path, place)
     print_lines(lines)

@@ -126,11 +126,14 @@ def table_lines(rows: Iterable[Moment], summary: Summary) -> Iterator[str]:
         texts = f"{row.came:9}{row.active:9}{row.busy:9}{row.warm_spare:13}{row.queued:9}"
         yield f"{row.time:6.0f}s{texts}{row.waited:8.2f}s"
     yield (
-        f"{summary.jobs} jobs waited {summary.mean_wait:.3f} s on average, {summary.longest_wait:.2f} s "
-        f"at most;\nwith {summary.most_active} slots all the time it would have been "
-        f"{summary.best_wait:.3f} s at best.\n"
-        f"The size turned round {summary.most_turns} times within a minute at most."
+        f"{summary.jobs} jobs waited {summary.mean_wait:.3f} s on average, "
+        f"{summary.longest_wait:.2f} s at most;"
     )
+    yield (
+        f"with {summary.most_active} slots all the time it would have been "
+        f"{summary.best_wait:.3f} s at best."
+    )
+    yield f"The size turned round {summary.most_turns} times within a minute at most."
 
 
 def reason_lines(record: SimulationRecord) -> Iterator[str]:
