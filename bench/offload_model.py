@@ -42,6 +42,7 @@ from bench.plan import Plan
 from bench.stats import REPORTED, Curve, Point, Row, at_least, missing, row_of_pairs
 from bench.target import bench_target
 from examples.demo import generate
+from pyosd.offload.home import Outcome
 from pyosd.types import ObjectRef
 
 MIB = 1 << 20
@@ -51,7 +52,7 @@ HOGS = 2  # jobs that keep the busy target's processor, beside ours
 RESULT_BYTES = 65536
 CLOSE = 1.1  # ways that differ by less are equally good
 MODES = ("idle", "busy")
-AUTO_LEARNS = 4  # runs near, with the link measured, at the client, and with that known
+AUTO_LEARNS = 8  # runs near, with the link measured, at the client, and in both with that known
 AUTO_WAIT_S = 60
 ROW_DECISIONS = "offload_decisions"
 HOG = "while True:\n    pass\n"
@@ -164,7 +165,7 @@ class Client:
         return fitted({n: [once(n) for _ in range(self.repeats + 1)][1:] for n in self.fit_sizes})
 
     def outcomes(self) -> Iterator[dict[str, Any]]:
-        """Of each kernel: the model, and pairs of seconds near the data and of fetching."""
+        """Of each kernel: the model; seconds near the data, of fetching and of `where="auto"`, in turns."""
         net = self.fit(lambda n: self.fetch(lambda blocks: sum(map(len, blocks)), n)[0])
         for name, text in KERNELS.items():
             namespace: dict[str, Any] = {}
@@ -172,28 +173,27 @@ class Client:
             compute, code = namespace["compute"], text + NEAR
             cpu = self.fit(partial(self.here, compute))
             off = self.fit(partial(self.seconds_near, code))
-            pairs = []
+            for _ in range(AUTO_LEARNS):
+                self.auto(code)
+            pairs, auto = [], []
             for _ in range(self.repeats + 1):
                 near, ours = self.near(code, self.size)
                 fetch, theirs = self.fetch(compute, self.size)
-                assert ours == theirs, name
+                chosen = self.auto(code)
+                assert ours == theirs == chosen.result, name
                 pairs.append((near, fetch))
+                auto.append((chosen.seconds, chosen.where))
             yield {
                 "name": name,
                 "model": [[each.start, each.per_byte] for each in (net, cpu, off)],
                 "pairs": pairs[1:],
-                "auto": self.auto(code, ours),
+                "auto": auto[1:],
             }
 
-    def auto(self, code: str, expected: Any) -> list[tuple[float, str]]:
-        """Seconds and place of `where="auto"`, once it knows the script in both places."""
-        found = []
-        for _ in range(self.repeats + AUTO_LEARNS):
-            zone = self.pieces[self.size][0]
-            outcome = self.osd.run(code, zone=zone, where="auto", wait=AUTO_WAIT_S)
-            assert outcome.result == expected, outcome
-            found.append((outcome.seconds, outcome.where))
-        return found[AUTO_LEARNS:]
+    def auto(self, code: str) -> Outcome:
+        """Run it where `where="auto"` chooses."""
+        zone = self.pieces[self.size][0]
+        return self.osd.run(code, zone=zone, where="auto", wait=AUTO_WAIT_S)
 
 
 @contextlib.contextmanager
@@ -255,7 +255,7 @@ def rows(plan: Plan) -> Iterator[Row | Curve]:
     if why or len(os.sched_getaffinity(0)) < 2:
         yield missing(ROW_DECISIONS, at_least(0.9), why or "a processor for each end is needed")
         return
-    size, repeats = (8 * MIB, 1) if plan.quick else (64 * MIB, 3)
+    size, repeats = (8 * MIB, 1) if plan.quick else (64 * MIB, 9)
     yield from rows_of(_measured(size, repeats), size)
 
 

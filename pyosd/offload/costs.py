@@ -19,7 +19,7 @@ from typing import Any
 
 from pyosd.wire.exec_params import HomeCost
 
-__all__ = ["CostLine", "Costs"]
+__all__ = ["FIRST", "CostLine", "Costs"]
 
 SCHEMA = "iosd.costs/1"
 SCRIPTS_MOST, LINKS_MOST = 256, 64
@@ -28,6 +28,7 @@ APART = 0.05  # points whose variance is below this part of the square have no s
 FASTER = 0.8  # of the expected time: earlier runs at the client have then shared it with other work
 TRIED = 40.0  # seconds of runs in one place for each second that a try of the other may cost
 LEAD_LEAST = 0.1  # of the time of a run: places that differ by less are tried as if by this
+FIRST = "first"  # a try at the client, where the script has never run
 START = 0.05  # seconds a process takes that was started ahead, before there is a measure
 LINK_AGE = 3600.0  # seconds after which a link is measured again
 SAVE_AGE = 1.0  # seconds after which the file is written again
@@ -75,6 +76,7 @@ class ScriptCost:
     reads: bytes that it reads, by bytes of its zone.  near, home: seconds, by bytes that it reads.
     place: of the latest runs.  spent: seconds that they took since one was elsewhere.  lead: seconds by
     which the latest was expected to be sooner than elsewhere; 0.0: not known.
+    first: "due": it may take as long at the client, where it has never run; "done": that was tried.
     """
 
     used: float = 0.0
@@ -84,6 +86,7 @@ class ScriptCost:
     place: str = ""
     spent: float = 0.0
     lead: float = 0.0
+    first: str = ""
 
 
 @dataclass
@@ -120,7 +123,7 @@ class Costs:
             self.scripts[sha256] = script = ScriptCost(float(found["used"]))
             script.reads, script.near, script.home = lines
             script.place, script.lead = found.get("place", ""), found.get("lead", 0.0)
-            script.spent = found.get("spent", 0.0)
+            script.spent, script.first = found.get("spent", 0.0), found.get("first", "")
         for url, found in kept["links"].items():
             line = CostLine(**found["line"])
             self.links[url] = LinkCost(float(found["used"]), line, found.get("took", 0.0))
@@ -203,7 +206,8 @@ class Costs:
         """A run at the client."""
         script = self._script(sha256)
         script.reads.add(size, received)
-        if seconds < FASTER * script.home.at(received):
+        first = script.home.count == 1.0  # which also touched new memory
+        if seconds < (1.0 if first else FASTER) * script.home.at(received):
             script.home = CostLine()
         script.home.add(received, seconds)
 
@@ -213,20 +217,30 @@ class Costs:
         if place != script.place:
             script.place, script.spent = place, 0.0
         script.spent += seconds
-        script.lead = max(lead, LEAD_LEAST * seconds) if lead > 0 else script.lead
+        least = LEAD_LEAST * seconds
+        script.lead = max(lead, least) if lead > 0 else script.lead
+        if 0 < lead < least and not script.home.count:
+            script.first = script.first or "due"
 
     def to_try(self, sha256: str) -> str:
         """The place of the next run, if the one where it is not expected to be sooner is to be tried.
 
         Knowledge about a place becomes old without runs there.  A script that has never run at the client
-        is not tried there: it may lack modules.  "": none is to be tried.
+        may lack modules there.  So it is tried there once, if that is expected to cost little: FIRST.
+        "": none is to be tried.
         """
         script = self.scripts.get(sha256)
-        if script is None or not script.home.count or not script.lead:
+        if script is None or not script.lead:
             return ""
+        if not script.home.count:
+            return FIRST if script.first == "due" else ""
         if script.spent < TRIED * script.lead:
             return ""
         return "local" if script.place == "near" else "near"
+
+    def tried(self, sha256: str) -> None:
+        """The first try of a script at the client is over, however it ended."""
+        self._script(sha256).first = "done"
 
     def measured(self, url: str, sha256: str, points: dict[int, float]) -> None:
         """A link carried so many bytes in so many seconds, each twice, for the sake of a script."""

@@ -21,7 +21,7 @@ from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import submit_array, submit_prepared
 from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Prepared, Submission, prepare
-from pyosd.offload.costs import Costs
+from pyosd.offload.costs import FIRST, Costs
 from pyosd.offload.home import HomeProcess, HomeScript, Outcome
 from pyosd.security.credentials import CredentialSource
 from pyosd.types import ObjectRef, ref
@@ -42,6 +42,7 @@ __all__ = [
 
 Where = Literal["auto", "near", "local"]
 TRIED_HERE = "it has not run here for long"
+FIRST_HERE = "it has not run here before, and may take as long"
 PUSHED_BACK, DEADLINE = 119, 120  # reasons of jobs that the target gives back
 PROBE_LEAST, PROBE_MOST = 256 << 10, 4 << 20  # bytes that measure a link
 
@@ -210,21 +211,34 @@ class Placement:
     def auto(self, timeout: float | None) -> Outcome:
         """Run it where the target expects it to end sooner."""
         start = time.perf_counter()
+        found = self.tried_here(timeout) or self.where_sooner(timeout)
+        return replace(found, seconds=time.perf_counter() - start)
+
+    def tried_here(self, timeout: float | None) -> Outcome | None:
+        """The outcome of a try here; None: none is due, or the script may lack modules here."""
         if self.to_try == "local":
             return self.at_home(None, timeout, TRIED_HERE)
+        if self.to_try != FIRST:
+            return None
+        self.costs.tried(self.sha256)
+        found = self.at_home(None, timeout, FIRST_HERE)
+        return found if found.exit_code == 0 else None
+
+    def where_sooner(self, timeout: float | None) -> Outcome:
+        """Submit it, and run it here if the target gives it back."""
         offered = self.offered()
         try:
             job = submit_prepared(self.target, offered)
             found = self.ended_near(job, timeout)
             self.costs.save()
+            return found
         except PushedBack as refused:
-            found = self.at_home(None, timeout, self.refused(refused))
+            return self.at_home(None, timeout, self.refused(refused))
         except JobCancelled:
             given_back = returned(job.status())
             if given_back is None:
                 raise
-            found = self.at_home(None, timeout, given_back)
-        return replace(found, seconds=time.perf_counter() - start)
+            return self.at_home(None, timeout, given_back)
 
     def ended_near(self, job: Job, timeout: float | None) -> Outcome:
         """The outcome of a job that was accepted.  Raises: JobCancelled: also if it was returned."""

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 import pyosd
 from pyosd.cli import main
-from pyosd.offload.costs import Costs
+from pyosd.offload.costs import FIRST, Costs
 from pyosd.offload.home import Outcome
 from pyosd.offload.where import link_points
 from pyosd.osd._client.pure import PureTransport
@@ -178,7 +178,7 @@ def test_the_other_place_is_tried_when_that_costs_little(
         ).where
 
     assert run() == "near"
-    session.costs.stayed(sha256, "near", 1e9, 1.0)
+    session.costs.stayed(sha256, "near", 1e9, 1e9)
     assert run() == "near", "it has never run here"
     believe(session, COUNT, 3000.0)
     assert run() == "near"
@@ -195,6 +195,25 @@ def test_the_other_place_is_tried_when_that_costs_little(
     session.costs.save(at_once=True)
     session.__dict__.pop("costs")
     assert run() == "near"
+
+
+def test_a_near_tie_is_tried_here_once(session: pyosd.Target, data: ObjectRef) -> None:
+    fails = "import os\nif 'IOSD_ZONE' in os.environ:\n    raise SystemExit(3)\n" + COUNT
+
+    def run(code: str) -> Outcome:
+        return session.run(code, zone=data, args=ARGS, where="auto", wait=DEADLINE_S)
+
+    for code, place in ((COUNT, "local"), (fails, "near")):
+        sha256 = Costs.name(pyosd.jobs.submission.prepare(code, zone=pyosd.ROOT).code)
+        assert run(code).where == "near"
+        session.costs.stayed(sha256, "near", 100.0, 11.0)
+        assert session.costs.to_try(sha256) == ""
+        session.costs.stayed(sha256, "near", 100.0, 9.0)
+        assert session.costs.to_try(sha256) == FIRST
+        found = run(code)
+        assert (found.where, found.result, found.exit_code) == (place, EXPECTED, 0)
+        session.costs.stayed(sha256, "near", 100.0, 9.0)
+        assert session.costs.to_try(sha256) != FIRST
 
 
 def test_the_link_is_measured_again_when_that_costs_little() -> None:
