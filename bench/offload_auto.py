@@ -28,6 +28,23 @@ def is_right(each: Mapping[str, Any], place: str, close: float) -> bool:
     return chosen <= close * other
 
 
+def changing_row(found: Sequence[Mapping[str, Any]]) -> Row:
+    """Against the better place for all runs, while the load changes before each: the worst script."""
+
+    def pairs(each: Mapping[str, Any]) -> list[tuple[float, float]]:
+        near, fetch = (sum(column) for column in list(zip(*each["sums"], strict=True))[:2])
+        return [(auto, one[near > fetch]) for *one, auto in each["sums"]]
+
+    def gain(each: Mapping[str, Any]) -> float:
+        return statistics.median(best / auto for auto, best in pairs(each))
+
+    worst = min(found, key=gain)
+    method = (
+        f"the better place for all runs / where=auto, load comes and goes, worst: {worst['name']}"
+    )
+    return row_of_pairs("offload_auto_changing", pairs(worst), WORST_AIM, method, speedup=True)
+
+
 def auto_rows(found: Mapping[str, list[dict[str, Any]]], close: float) -> Iterator[Row]:
     """Against always sending, against the better place, and how many decisions were right."""
     cells = [each | {"mode": mode} for mode, all_of in found.items() for each in all_of]
@@ -59,6 +76,7 @@ def auto_rows(found: Mapping[str, list[dict[str, Any]]], close: float) -> Iterat
         f"the better place / where=auto, worst of {len(cells)}: {worst['name']}, {worst['mode']}",
         speedup=True,
     )
+    yield changing_row(found["changing"])
     decisions = [is_right(each, place, close) for each in cells for _, place in each["auto"]]
     share = [(float(sum(decisions)), float(len(decisions)))]
     method = "decisions of where=auto that were right, of all"

@@ -12,7 +12,8 @@ the last for a client that computes on one block while others are on their way, 
 measured on 1/64 and 1/16 of the data; what that predicts for all of it is then compared with both ways
 as they are.  Jobs are synchronous, the result comes with the answer.  Five scripts of different weight,
 and all of them once more at a target that has other jobs to run: there alpha is large.  Each is also
-run by Target.run(where="auto"), which decides by itself (offload_auto.py).
+run by Target.run(where="auto"), which decides by itself (offload_auto.py), also while those other jobs
+come and go.
 
 Run as a program (`python -m bench.offload_model URL LOG BYTES REPEATS`) it is the client in its namespace.
 """
@@ -52,6 +53,7 @@ HOGS = 2  # jobs that keep the busy target's processor, beside ours
 RESULT_BYTES = 65536
 CLOSE = 1.1  # ways that differ by less are equally good
 MODES = ("idle", "busy")
+CHANGING = "changing"
 AUTO_LEARNS = 8  # runs near, with the link measured, at the client, and in both with that known
 AUTO_WAIT_S = 60
 ROW_DECISIONS = "offload_decisions"
@@ -122,6 +124,12 @@ def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, found
 
 
+def _compiled(text: str) -> Kernel:
+    namespace: dict[str, Kernel] = {}
+    exec(text, namespace)  # our own, offload_kernels.py
+    return namespace["compute"]
+
+
 class Client:
     """Measures over one session.  objects: by size, the data's first bytes."""
 
@@ -168,27 +176,42 @@ class Client:
         """Of each kernel: the model; seconds near the data, of fetching and of `where="auto"`, in turns."""
         net = self.fit(lambda n: self.fetch(lambda blocks: sum(map(len, blocks)), n)[0])
         for name, text in KERNELS.items():
-            namespace: dict[str, Any] = {}
-            exec(text, namespace)  # our own, above
-            compute, code = namespace["compute"], text + NEAR
+            compute, code = _compiled(text), text + NEAR
             cpu = self.fit(partial(self.here, compute))
             off = self.fit(partial(self.seconds_near, code))
             for _ in range(AUTO_LEARNS):
                 self.auto(code)
-            pairs, auto = [], []
-            for _ in range(self.repeats + 1):
-                near, ours = self.near(code, self.size)
-                fetch, theirs = self.fetch(compute, self.size)
-                chosen = self.auto(code)
-                assert ours == theirs == chosen.result, name
-                pairs.append((near, fetch))
-                auto.append((chosen.seconds, chosen.where))
+            turns = [self.turn(compute, code) for _ in range(self.repeats + 1)][1:]
             yield {
                 "name": name,
                 "model": [[each.start, each.per_byte] for each in (net, cpu, off)],
-                "pairs": pairs[1:],
-                "auto": auto[1:],
+                "pairs": [(near, fetch) for near, fetch, _ in turns],
+                "auto": [(chosen.seconds, chosen.where) for _, _, chosen in turns],
             }
+
+    def turn(self, compute: Kernel, code: str) -> tuple[float, float, Outcome]:
+        """Seconds near the data and of fetching, and the outcome of `where="auto"`, one after the other."""
+        near, ours = self.near(code, self.size)
+        fetch, theirs = self.fetch(compute, self.size)
+        chosen = self.auto(code)
+        assert ours == theirs == chosen.result, code
+        return near, fetch, chosen
+
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """Of each kernel, sums of a turn while the target is idle and one while it is busy.
+
+        Each run of `where="auto"` finds another load than the one before.  The kernels are known.
+        """
+        for name, text in KERNELS.items():
+            compute, code = _compiled(text), text + NEAR
+            sums = []
+            for _ in range(self.repeats):
+                idle = self.turn(compute, code)
+                with _busy(self.osd, HOGS):
+                    busy = self.turn(compute, code)
+                near, fetch = idle[0] + busy[0], idle[1] + busy[1]
+                sums.append((near, fetch, idle[2].seconds + busy[2].seconds))
+            yield {"name": name, "sums": sums}
 
     def auto(self, code: str) -> Outcome:
         """Run it where `where="auto"` chooses."""
@@ -207,6 +230,8 @@ def _busy(osd: pyosd.Target, jobs: int) -> Iterator[None]:
     finally:
         for job in running:
             job.kill()
+        for job in running:
+            job.wait(AUTO_WAIT_S)
 
 
 def client(url: str, log: Path, size: int, repeats: int) -> None:
@@ -216,6 +241,7 @@ def client(url: str, log: Path, size: int, repeats: int) -> None:
         found = {MODES[0]: list(bench.outcomes())}
         with _busy(osd, HOGS):
             found[MODES[1]] = list(bench.outcomes())
+        found[CHANGING] = list(bench.changing())
     json.dump(found, sys.stdout)
 
 
@@ -263,8 +289,8 @@ def rows_of(found: Mapping[str, list[dict[str, Any]]], size: int) -> Iterator[Ro
     """The same of what a client measured, by mode."""
     decisions: list[bool] = []
     ways: dict[str, list[Point]] = {"offload": [], "fetch": []}
-    for mode, outcomes in found.items():
-        for each in outcomes:
+    for mode in MODES:
+        for each in found[mode]:
             model = Model(*(Line(*part) for part in each["model"]))
             fine, text = _verdict(model, size, each["pairs"])
             decisions.append(fine)

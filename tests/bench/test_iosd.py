@@ -97,11 +97,17 @@ def test_auto_is_held_against_both_places() -> None:
     found = {
         "idle": [words | {"pairs": [(1.0, 2.0)], "auto": [near, near]}],
         "busy": [words | {"auto": [here, [4.0, "near"], here]}],
+        "changing": [
+            {"name": "words", "sums": [(5.0, 4.0, 2.0), (5.0, 4.0, 2.0)]},
+            {"name": "log", "sums": [(3.0, 9.0, 4.0), (1.0, 1.0, 4.0)]},
+        ],
     }
     rows = {row.id: row for row in auto_rows(found, 1.1)}
     assert rows["offload_auto_busy_words"].ratio == 2
     assert "local, near, local" in rows["offload_auto_busy_words"].method
     assert rows["offload_auto_worst"].ratio == 1
+    assert rows["offload_auto_changing"].method.endswith("worst: log")
+    assert rows["offload_auto_changing"].ratio == 0.5
     assert rows["offload_auto_right"].ratio == 0.8
     assert not [*auto_rows({"idle": [words]}, 1.1)]
 
