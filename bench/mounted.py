@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`osd mount` against ext4 on a loop device: small files, one large file, a build.
+"""`osd mount` against ext4: small files, one large file, a build.
 
-A disk of the same tgtd would be the fairer baseline, but needs an initiator of the kernel.  A loop device
-does not: so this ext4 has no network and no target behind it.  Both stores lie in memory.
+The rows with an aim are against ext4 on a disk of the same tgtd.  QEMU's initiator and FUSE make a file of
+the disk, since not every kernel has an initiator.  The rows `..._loop` are against ext4 on a file, without
+network and target.  All stores lie in memory.
 """
 
 from __future__ import annotations
@@ -17,51 +18,66 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pyosd
 from bench.plan import Plan
-from bench.stats import Row, at_least, compare
+from bench.servers import Absent, disk_file
+from bench.stats import REPORTED, Aim, Row, at_least, compare, missing
 from bench.target import bench_target
 from pyosd.types import ref
 
-META = at_least(0.8)
-STREAM = at_least(0.9)
-BUILD = at_least(0.8)
 MEMORY = Path("/dev/shm")
 MOUNT = "from pyosd.cli import main; main()"
 START_S = 60.0
 FILES, SMALL = 200, 1024
 LARGE, MIB = 128 << 20, 1 << 20
+DISK_BYTES = 4 * LARGE
 SOURCES = 24
 
 
 def rows(plan: Plan) -> Iterator[Row]:
-    """The rows osdfs_meta, osdfs_stream and osdfs_build."""
+    """The rows osdfs_meta, osdfs_stream and osdfs_build, and the same with _loop."""
     with tempfile.TemporaryDirectory(prefix="iosd-bench-", dir=MEMORY) as name:
         folder = Path(name)
         folder.chmod(0o755)
         with (
-            bench_target("--no-sandboxes", disk=False, data=folder / "store") as served,
+            bench_target(
+                "--no-sandboxes",
+                data=folder / "store",
+                disk_bytes=DISK_BYTES,
+                image=folder / "disk",
+            ) as served,
             _mounted(served.url, folder / "osdfs") as ours,
-            _ext4(folder / "image", folder / "ext4") as theirs,
         ):
-            for row_id, work, aim, method in (
-                ("osdfs_meta", _meta, META, f"{FILES} files made, listed, moved and removed"),
-                ("osdfs_stream", _stream, STREAM, f"{LARGE >> 20} MiB written, fsync, and read"),
-                ("osdfs_build", _build, BUILD, f"make of {SOURCES} C files, two at a time"),
-            ):
-                run = _numbered(work)
-                yield compare(
-                    row_id,
-                    partial(run, ours),
-                    partial(run, theirs),
-                    aim,
-                    f"{method}, against ext4 on a loop device",
-                    pairs=plan.pairs,
-                    unit="1/s",
-                )
+            with _loop_file(folder / "image") as file, _ext4(file, folder / "ext4") as theirs:
+                for each in WORKS:
+                    yield _row(each, "_loop", REPORTED, "a file", ours, theirs, plan)
+            try:
+                with (
+                    disk_file(served.disk_url, folder / "unit") as file,
+                    _ext4(file, folder / "ext4-unit") as theirs,
+                ):
+                    for each in WORKS:
+                        yield _row(each, "", each.aim, "a disk of this tgtd", ours, theirs, plan)
+            except Absent as absent:
+                for each in WORKS:
+                    yield missing(each.row_id, each.aim, str(absent))
+
+
+def _row(work: Work, suffix: str, aim: Aim, disk: str, ours: Path, theirs: Path, plan: Plan) -> Row:
+    run = _numbered(work.run)
+    return compare(
+        work.row_id + suffix,
+        partial(run, ours),
+        partial(run, theirs),
+        aim,
+        f"{work.method}, against ext4 on {disk}",
+        pairs=plan.pairs,
+        unit="1/s",
+    )
 
 
 @contextlib.contextmanager
@@ -84,13 +100,20 @@ def _mounted(url: str, place: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _ext4(image: Path, place: Path) -> Iterator[Path]:
-    """A file system of its own in a file."""
+def _loop_file(image: Path) -> Iterator[Path]:
+    """A file for a file system, without blocks."""
     with image.open("wb") as file:
-        file.truncate(4 * LARGE)
+        file.truncate(DISK_BYTES)
+    yield image
+    image.unlink()
+
+
+@contextlib.contextmanager
+def _ext4(file: Path, place: Path) -> Iterator[Path]:
+    """A file system of its own in a file."""
     place.mkdir()
-    subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
-    subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(file)], check=True)
+    subprocess.run(["mount", "-o", "loop", str(file), str(place)], check=True)
     try:
         yield place
     finally:
@@ -148,3 +171,20 @@ def _build(folder: Path) -> None:
     rule = f"all.a: {objects}\n\tar rcs $@ {objects}\n%.o: %.c all.h\n\tcc -O2 -c -o $@ $<\n"
     (folder / "Makefile").write_text(rule)
     subprocess.run(["make", "-s", "-j2"], cwd=folder, check=True)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What both file systems do."""
+
+    row_id: str
+    run: Callable[[Path], None]
+    aim: Aim
+    method: str
+
+
+WORKS = (
+    Work("osdfs_meta", _meta, at_least(0.8), f"{FILES} files made, listed, moved and removed"),
+    Work("osdfs_stream", _stream, at_least(0.9), f"{LARGE >> 20} MiB written, fsync, and read"),
+    Work("osdfs_build", _build, at_least(0.8), f"make of {SOURCES} C files, two at a time"),
+)

@@ -34,8 +34,9 @@ def _program(name: str) -> tuple[str, dict[str, str]]:
     for folder in ("usr/bin", "usr/sbin"):
         path = UNPACKED / folder / name
         if path.exists():
-            libraries = str(UNPACKED / "usr/lib" / f"{os.uname().machine}-linux-gnu")
-            return str(path), {**os.environ, "LD_LIBRARY_PATH": libraries}
+            architecture = f"{os.uname().machine}-linux-gnu"
+            libraries = [str(UNPACKED / each / architecture) for each in ("usr/lib", "lib")]
+            return str(path), {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries)}
     raise Absent(f"no {name}: tools/bench-peers.sh build/peers, or apt-get install {name}")
 
 
@@ -132,3 +133,28 @@ def nginx(files: Path, address: str, prefix: Sequence[str] = ()) -> Iterator[tup
         with _running(argv, environment, log):
             _wait_for(Path(name) / "pid", log)  # written when it listens
             yield address, port
+
+
+@contextlib.contextmanager
+def disk_file(url: str, place: Path) -> Iterator[Path]:
+    """The disk of an iSCSI URL as a file, by QEMU's initiator and FUSE.
+
+    Args: url: iscsi://ADDRESS:PORT/TARGET/LUN.  place: where the file appears; it is removed afterwards.
+    Raises: Absent.
+    """
+    program, environment = _program("qemu-storage-daemon")
+    _, _, portal, target, lun = url.split("/")
+    place.touch()
+    disk = f"driver=iscsi,node-name=disk,transport=tcp,portal={portal},target={target},lun={lun}"
+    argv = [program, "--blockdev", f"{disk},initiator-name=iqn.2026-11.iosd:bench", "--export"]
+    argv += [f"type=fuse,id=file,node-name=disk,mountpoint={place},writable=on,growable=off"]
+    log = place.with_name(f"{place.name}.log")
+    with _running(argv, environment, log):
+        deadline = time.monotonic() + START_S
+        while not place.stat().st_size:  # until the export covers the empty file
+            if time.monotonic() > deadline:
+                raise RuntimeError(log.read_text(errors="replace")[-500:])
+            time.sleep(0.01)
+        yield place
+    place.unlink()
+    log.unlink()

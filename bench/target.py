@@ -59,13 +59,14 @@ def bench_target(
     data: Path | None = None,
     disk: bool = True,
     disk_bytes: int = DISK_BYTES,
+    image: Path | None = None,
 ) -> Iterator[BenchTarget]:
     """Serve for the length of the block.
 
     Args: arguments: more options of `osd target serve`.  prefix: argv put before it, such as
         ip netns exec NAME.  manager: with a resource manager, which changes pools and workers.
         data: folder of the store; None: a fresh one.  disk: with the plain disk beside the OSD.
-        disk_bytes: its size, whole MiB.
+        disk_bytes: its size, whole MiB.  image: its file; None: one beside a fresh store.
     """
     with tempfile.TemporaryDirectory(prefix="iosd-bench-") as name:
         folder = Path(name)
@@ -85,7 +86,9 @@ def bench_target(
                 raise SystemExit(f"bench: the target did not start (exit {process.wait()})")
             ready = json.loads(line)
             if disk:
-                _add_disk(ready["control"], folder / "disk", store.stat().st_uid, disk_bytes)
+                _add_disk(
+                    ready["control"], image or folder / "disk", store.stat().st_uid, disk_bytes
+                )
             disk_url = re.sub(r"/\d+$", f"/{DISK_LUN}", ready["url"])
             yield BenchTarget(
                 ready["url"],

@@ -6,11 +6,13 @@
 set -eu
 
 folder=$1
-packages="nginx redis-server redis-tools libatomic1 libjemalloc2 liblzf1"
+packages="nginx redis-server redis-tools libatomic1 libjemalloc2 liblzf1
+	qemu-system-common qemu-block-extra libaio1 libfuse3-3 libglib2.0-0 libiscsi7 libibverbs1 libnl-3-200
+	libnl-route-3-200 libnuma1 librdmacm1 liburing2 libzstd1"
 
 [ ! -e "$folder/complete" ] || exit 0
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || {
-	echo "bench-peers: this is not Debian: put nginx and redis-server on PATH" >&2
+	echo "bench-peers: this is not Debian: put nginx, redis-server and qemu-storage-daemon on PATH" >&2
 	exit 1
 }
 rm -rf "$folder"

@@ -50,6 +50,12 @@ def test_required_rows_belong_to_groups() -> None:
     assert len(ids) == len(set(ids))
 
 
+def test_each_required_row_is_described() -> None:
+    page = (Path(__file__).parents[2] / "docs/benchmarks.md").read_text()
+    ids = [each for group, rows in REQUIRED.items() if group != "wire" for each in rows]
+    assert not [each for each in ids if f"`{each}`" not in page]
+
+
 def test_group_that_breaks_leaves_what_it_measured_and_says_why_of_the_rest() -> None:
     report = Report()
     run_group(Group("wire", "READ and WRITE", breaks), QUICK, report)
