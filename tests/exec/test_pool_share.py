@@ -83,7 +83,7 @@ try:
 finally:
     print("cleaned up")
 """
-    job = target.exec(script, zone=data, pool="still")
+    job = target.exec(script, zone=data, pool="still", grace=5)
     until(lambda: job.status().bytes_read >= MIB, "it has read nothing")
     other = target.exec(READ, zone=data)  # no lock is held meanwhile
     assert other.result(WAIT_S) == 8 * MIB

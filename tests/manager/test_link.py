@@ -60,7 +60,7 @@ async def test_comes_up_again(folder: Path) -> None:
         await until(lambda: link.role == MANAGER)
         await target.stop()
         await until(lambda: link.role == LOST)
-        with pytest.raises(LinkLost, match=r"cannot connect|closed"):
+        with pytest.raises(LinkLost, match=r"cannot connect|closed|lost"):
             await link.request(Type.WORKERS, count=2)
         target.boot = "b2"
         target.start()

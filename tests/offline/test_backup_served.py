@@ -217,6 +217,8 @@ def served(folder: Path, checksums: str) -> Iterator[Served]:
     yield found
     found.stop.set()
     found.harness.finish()
+    for thread in found.threads:
+        thread.join(60)
 
 
 def make(served: Served, *words: str) -> dict[str, object]:
