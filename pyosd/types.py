@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from os import PathLike
 from typing import ClassVar, NamedTuple, NewType, Protocol, TypeAlias, runtime_checkable
 
 PartitionId = NewType("PartitionId", int)
@@ -31,6 +32,7 @@ MutableBuffer: TypeAlias = bytearray | memoryview
 FIRST_ID = 0x10000
 """The lowest id a partition, collection or user object can have."""
 U64_MAX = 0xFFFF_FFFF_FFFF_FFFF
+_SHOWN_MOST = 80  # characters of a wrong value
 
 
 OBJECTS_COLLECTION = 0x1000
@@ -118,15 +120,67 @@ def ref(partition_id: int = 0, object_id: int = 0) -> ObjectRef:
     return ObjectRef(PartitionId(partition_id), ObjectId(object_id))
 
 
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(("/", "osd:"))
+
+
+def shown(value: object) -> str:
+    """A wrong value in the text of an exception, which a long one does not fill."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MOST else text[:_SHOWN_MOST] + "..."
+
+
 def check_ref(name: str, value: object) -> None:
     """An argument that names an object.  Raises: TypeError: it is none, such as a path."""
     if not isinstance(value, ObjectRef):
-        hint = ""
-        if isinstance(value, str) and value.startswith("/"):
-            hint = f": target.fs.resolve({value!r}) finds it"
+        hint, given = "", shown(value)
+        if _is_path(value):
+            hint = f": target.fs.resolve({given}) finds it"
+        elif isinstance(value, str):
+            hint = f": pyosd.ObjectRef.parse({given}) makes one of the text of an id"
         elif isinstance(getattr(value, "id", None), ObjectRef):
-            value, hint = type(value), ": give its id"
-        raise TypeError(f"{name} is an ObjectRef, as pyosd.ref(0x10000), not {value!r}{hint}")
+            given, hint = shown(type(value)), ": give its id"
+        raise TypeError(f"{name} is an ObjectRef, as pyosd.ref(0x10000), not {given}{hint}")
+
+
+def check_number(name: str, value: object) -> None:
+    """An argument that is a whole number.  Raises: TypeError: it is none, such as a path."""
+    if not hasattr(value, "__index__"):
+        example, hint = "", ""
+        if name.endswith("id"):
+            example = ", as 0x10000"
+            if _is_path(value):
+                hint = f": target.fs.resolve({shown(value)}).{name} finds it"
+        if isinstance(value, ObjectRef):
+            hint = ": give its partition_id or object_id"
+        raise TypeError(f"{name} is a number{example}, not {shown(value)}{hint}")
+
+
+def no_target(value: object) -> TypeError:
+    """The exception for an argument that should be a target."""
+    return TypeError(f"the target is what pyosd.connect() returns, not {shown(value)}")
+
+
+def check_text(name: str, value: object) -> None:
+    """An argument that is text.  Raises: TypeError: it is none, such as the ids of an object."""
+    if not isinstance(value, str):
+        hint = ""
+        if isinstance(value, ObjectRef):
+            hint = ": the methods of the target itself take an ObjectRef"
+        elif isinstance(value, bytes):
+            hint = ": os.fsdecode() makes it a str"
+        elif isinstance(value, PathLike):
+            hint = ": str() makes it one"
+        raise TypeError(f"{name} is a str, not {shown(value)}{hint}")
+
+
+def check_bytes(name: str, value: object) -> None:
+    """An argument that is data.  Raises: TypeError: it is none, such as text."""
+    hint = ": its method encode() makes them" if isinstance(value, str) else ""
+    try:
+        memoryview(value).release()  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} are bytes, not {shown(value)}{hint}") from None
 
 
 ROOT = ref()

@@ -52,7 +52,8 @@ awaited; an iterator becomes an asynchronous one. [Differences](#differences) li
 - `OSDError` or a child: the target refused the command or failed. Nothing was changed unless the
   method says otherwise.
 - `SessionLost`, `Unreachable`: no answer came. Whether the command acted is unknown.
-- `ValueError`: an argument does not fit its field. Nothing was sent.
+- `ValueError`, `TypeError`: an argument does not fit its field or has the wrong type. Nothing was
+  sent.
 """
 DIFFERENCES = """\
 ## Differences

@@ -6,7 +6,8 @@ Caller carries dialogues for threads and AsyncCaller for coroutines, so each met
 Functions of this file make the steps: `reply = yield from call(request)`.
 
 A table is a class with lines as `create = Method(objects.create)`.  A class that inherits from it, and
-from Blocking or Awaiting, gets a method in place of each.
+from Blocking or Awaiting, gets a method in place of each.  A method that fails because an argument has
+the wrong type names the argument.
 """
 
 from __future__ import annotations
@@ -14,11 +15,20 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from pyosd.security.credentials import Credential
+from pyosd.types import check_bytes, check_number, check_ref, check_text
 from pyosd.wire.cdb import Encoded, Request
 from pyosd.wire.reply import Reply
 from pyosd.wire.transport import Command, Response
@@ -229,6 +239,46 @@ class Awaiting:
         raise NotImplementedError
 
 
+MISTAKES = (AttributeError, TypeError, ValueError)
+"""What a dialogue raises if an argument has the wrong type.  A check of each call would slow all calls."""
+CHECKS: dict[str, Callable[[str, object], None]] = {
+    "ObjectRef": check_ref,
+    "PartitionId": check_number,
+    "int": check_number,
+    "str": check_text,
+    "Buffer": check_bytes,
+}
+"""The check of an argument, by the annotation of its parameter."""
+
+
+def name_mistake(
+    dialogue: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """A call of a dialogue has failed with one of MISTAKES.
+
+    Raises: TypeError: it names the first argument that has the wrong type, if there is one.
+    """
+    signature = inspect.signature(dialogue)
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        check = CHECKS.get(str(signature.parameters[name].annotation))
+        if check is not None:
+            try:
+                check(name, value)
+            except TypeError as error:
+                raise error from None
+
+
+def _mistakes_named(
+    stream: Stream[T], dialogue: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]
+) -> Stream[T]:
+    """The same stream, which names an argument of the wrong type."""
+    try:
+        yield from stream
+    except MISTAKES:
+        name_mistake(dialogue, args, kwargs)
+        raise
+
+
 class _Written:
     """A dialogue in a table of methods."""
 
@@ -241,7 +291,12 @@ class _Written:
         dialogue, own = self.dialogue, self.own
 
         def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return self.carry(dialogue(self, *args, **kwargs) if own else dialogue(*args, **kwargs))
+            each = dialogue(self, *args, **kwargs) if own else dialogue(*args, **kwargs)
+            try:
+                return self.carry(each)
+            except MISTAKES:
+                name_mistake(dialogue, (self, *args) if own else args, kwargs)
+                raise
 
         return method
 
@@ -250,7 +305,11 @@ class _Written:
 
         async def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
             each = dialogue(self, *args, **kwargs) if own else dialogue(*args, **kwargs)
-            return await self.carry(each)
+            try:
+                return await self.carry(each)
+            except MISTAKES:
+                name_mistake(dialogue, (self, *args) if own else args, kwargs)
+                raise
 
         return method
 
@@ -314,7 +373,8 @@ class StreamMethod(_Written, Generic[P, R_co]):
 
         def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
             each = dialogue(self, *args, **kwargs) if own else dialogue(*args, **kwargs)
-            return self.carry_stream(each)
+            given = (self, *args) if own else args
+            return self.carry_stream(_mistakes_named(each, dialogue, given, kwargs))
 
         return method
 

@@ -10,7 +10,7 @@ Not here: bytes (wire/), requests (requests/), sessions (target.py, aio.py), job
 Every method that sends a command raises, beside what it says itself:
     OSDError or a child: the target refused or failed it; unless said otherwise nothing was changed.
     SessionLost, Unreachable: no answer came; whether it acted is unknown.
-    ValueError: an argument does not fit its field; nothing was sent.
+    ValueError: an argument does not fit its field; TypeError: it has the wrong type.  Nothing was sent.
 """
 
 from __future__ import annotations

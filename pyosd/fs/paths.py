@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pyosd.errors import Invalid
 from pyosd.osd._paths.patterns import has_pattern
-from pyosd.types import FIRST_ID, U64_MAX, ObjectRef
+from pyosd.types import FIRST_ID, U64_MAX, ObjectRef, check_text
 from pyosd.wire.names import NAME_MAX
 
 __all__ = [
@@ -59,9 +59,16 @@ def split(path: str) -> list[str]:
     """The names of a path, from the root on; "." and ".." are resolved, empty names left out.
 
     The text may begin with osd: or osd://, as addresses of files in other programs do.
+
+    Raises: TypeError: it is no text.
     """
     names = list[str]()
-    for name in path.removeprefix(SCHEME).split("/"):
+    try:
+        parts = path.removeprefix(SCHEME).split("/")
+    except (AttributeError, TypeError):
+        check_text("path", path)
+        raise
+    for name in parts:
         if name == "..":
             del names[-1:]
         elif name not in ("", "."):

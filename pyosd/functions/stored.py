@@ -19,7 +19,7 @@ from pyosd.functions.manifest import Access
 from pyosd.jobs.aio_jobs import AsyncJob
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import stored_source
-from pyosd.types import ROOT, ObjectRef
+from pyosd.types import ROOT, ObjectRef, no_target
 from pyosd.wire.exec_params import Duration, Limits
 
 __all__ = ["AsyncBoundFunction", "BoundFunction", "StoredFunction", "function"]
@@ -110,8 +110,12 @@ class StoredFunction(Generic[P, R]):
             zone: where the function may act, as its access class permits.
             record: as of Functions.call().
             timeout: how long a call waits. A call without a record ends then.
+
+        Raises: TypeError: target is another object.
         """
-        table = target.functions
+        table = getattr(target, "functions", None)
+        if not isinstance(table, AsyncFunctions | Functions):
+            raise no_target(target)
         table.partition = self.partition
         face = AsyncBoundFunction if isinstance(table, AsyncFunctions) else BoundFunction
         return face(self, CallPlace(table, zone, record, timeout))

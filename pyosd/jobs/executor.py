@@ -20,7 +20,7 @@ from pyosd.jobs.job_array import JobArray, submit_prepared
 from pyosd.jobs.modules import Modules, PathLike, modules_of
 from pyosd.jobs.polling import wait as wait_for
 from pyosd.jobs.source import Code, array_map_source, map_source, with_objects
-from pyosd.types import ObjectRef, check_ref, ref
+from pyosd.types import ObjectRef, check_ref, no_target, ref
 from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.exec_params import After, Duration, Limits
 
@@ -76,6 +76,8 @@ class Executor(FuturesExecutor):
         compress: bool | None = None,
         modules: Modules | PathLike | Iterable[PathLike] | None = None,
     ) -> None:
+        if not isinstance(commands, Commands):
+            raise no_target(commands)
         submission.check_types(zone, limits)
         if partition is not None:
             check_ref("partition", partition)

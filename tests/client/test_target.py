@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
+import pyosd
 from pyosd import (
     AttributeId,
     AttributeLists,
@@ -27,6 +30,7 @@ from pyosd import (
 )
 from pyosd.types import PartitionId
 from pyosd.wire.attributes import ALL, CURRENT_APPEND_START, LOGICAL_LENGTH, Page
+from tests.client.faces import Face
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -48,10 +52,58 @@ def test_whole_objects(target: Target, zone: ObjectRef, size: int) -> None:
 @pytest.mark.parametrize("wrong", ["0x10000", None, ref(0x10000)])
 def test_an_id_that_is_no_number(target: Target, wrong: object) -> None:
     for call in (target.list_objects, target.list_collections, ref):
-        with pytest.raises(TypeError, match="an id is a number, as 0x10000, not "):
+        with pytest.raises(TypeError, match="id is a number, as 0x10000, not "):
             call(wrong)  # type: ignore[arg-type, operator, unused-ignore]
     with pytest.raises(TypeError, match="an id is a number"):
         ref(0x10000, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "text"),
+    [
+        (
+            "read",
+            ("/a", 0, 1),
+            r"obj is an ObjectRef.* not '/a': target.fs.resolve\('/a'\) finds it",
+        ),
+        ("write", ("0x10000/0x10000", 0, b""), r"ObjectRef.parse\('0x10000/0x10000'\) makes one"),
+        ("remove", ("/a",), "obj is an ObjectRef"),
+        ("get_attributes", ("x" * 1000, [APPLICATION]), "not 'x{79}...: "),
+        ("iter_read", (5,), "obj is an ObjectRef"),
+        ("lookup", ("/a", "b"), "directory is an ObjectRef"),
+        ("read", (ref(0x10000, 0x10000), "0", 1), "start is a number, not '0'"),
+        ("write", (ref(0x10000, 0x10000), 0, "text"), r"data are bytes, not 'text': .*encode\(\)"),
+        ("remove_partition", ("/a",), r"target.fs.resolve\('/a'\).partition_id finds it"),
+        ("list_objects", (ref(0x10000),), "give its partition_id"),
+    ],
+)
+def test_an_argument_of_the_wrong_type(
+    face: Face, method: str, args: tuple[object, ...], text: str
+) -> None:
+    with pytest.raises(TypeError, match=text):
+        getattr(face, method)(*args)
+
+
+def test_a_path_of_the_wrong_type(face: Face) -> None:
+    fs = Face(face.behind.fs, face._run)
+    for method, path, text in (
+        ("read_bytes", ref(0x10000), "the methods of the target itself take an ObjectRef"),
+        ("info", PurePosixPath("/a"), r"path is a str, .* str\(\) makes it one"),
+        ("ls", b"/a", r"os.fsdecode\(\) makes it a str"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            getattr(fs, method)(path)
+
+
+def test_no_target() -> None:
+    @pyosd.function
+    def nothing() -> None:
+        pass
+
+    wrong: Any = "x"
+    for call in (nothing.on, functools.partial(pyosd.Executor, zone=ref(0x10000))):
+        with pytest.raises(TypeError, match=r"the target is what .*connect\(\) returns, not 'x'"):
+            call(wrong)
 
 
 def test_copy_from_a_file(target: Target, zone: ObjectRef) -> None:
@@ -147,7 +199,7 @@ def test_what_does_not_fit_one_command(target: Target, zone: ObjectRef) -> None:
     obj = target.create(zone.partition_id)
     with pytest.raises(OSDError, match=r"at most 64 MiB: read_range\(\)"):
         target.read(obj, 0, 1 << 30)
-    with pytest.raises(ValueError, match="partition id '0x10000' is not an integer"):
+    with pytest.raises(TypeError, match="partition_id is a number, as 0x10000, not '0x10000'"):
         target.create("0x10000")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="address -1 does not fit"):
         target.read(obj, -1, 1)
