@@ -11,6 +11,7 @@ SHA-256 (pyosd/osd/_engine/packages.py checks it, in the zygote, before anything
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -104,6 +105,8 @@ def build(
         return seal(name, work, home, set(named(requirements, files)), preload)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        with contextlib.suppress(OSError):  # it holds sets, unless the first one has failed
+            home.rmdir()
 
 
 def seal(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iosd_host.config.packages import PackagesError, install
+from iosd_host.config.packages import PackagesError, build, install
 
 
 def test_pip_is_not_taken_from_the_folder_that_we_are_called_in(
@@ -20,3 +20,9 @@ def test_pip_is_not_taken_from_the_folder_that_we_are_called_in(
     with pytest.raises(PackagesError, match="pip does not install it"):
         install(tmp_path / "lib", ["absent-package"], [], wheels=here)
     assert not ran.exists()
+
+
+def test_a_build_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(PackagesError, match="pip does not install it"):
+        build("science", ["absent-package"], sets=tmp_path, wheels=tmp_path)
+    assert not list(tmp_path.iterdir())
