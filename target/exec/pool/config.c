@@ -229,15 +229,21 @@ static bool set_key(struct osd_pool_change *change, bool live, const char *key, 
 	return !live && osd_pool_file_is_sandbox_key(key);
 }
 
+/* Of a key that is the name of a number; else 0. */
+static uint64_t number_of(const struct osd_pool_change *change, const char *key)
+{
+	const struct number *number = find_number(key, true);
+
+	return number ? *(const uint64_t *)((const char *)change + number->offset) : 0;
+}
+
 bool osd_pool_change_value(const struct osd_pool_change *change, const char *key,
 			   char value[OSD_POOL_VALUE_MAX])
 {
-	const struct number *number = find_number(key, true);
 	const char *word = NULL;
 
-	if (number) {
-		snprintf(value, OSD_POOL_VALUE_MAX, "%" PRIu64,
-			 *(const uint64_t *)((const char *)change + number->offset));
+	if (find_number(key, true)) {
+		snprintf(value, OSD_POOL_VALUE_MAX, "%" PRIu64, number_of(change, key));
 		return true;
 	}
 	if (strcmp(key, "reuse") == 0)
@@ -380,6 +386,25 @@ enum osd_status osd_pool_table_load(const char *path, unsigned slots, enum osd_r
 
 /* ---- a pool that serves ---------------------------------------------------------------------- */
 
+static enum osd_status explain_above(const struct osd_pool_change *change, char message[256])
+{
+	static const char *const bounds[][2] = {
+		{"min", "max"},		  {"wall", "wall_max"},	      {"cpu", "cpu_max"},
+		{"memory", "memory_max"}, {"threads", "threads_max"}, {"output", "output_max"},
+	};
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(bounds); i++) {
+		const char *key = bounds[i][0], *most = bounds[i][1];
+		uint64_t value = number_of(change, key), bound = number_of(change, most);
+
+		if (value > bound)
+			return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+					   "%s is %" PRIu64 ", above %s, which is %" PRIu64, key,
+					   value, most, bound);
+	}
+	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "a limit is above its maximum");
+}
+
 /* Moves the bounds that were not given to match those that were. */
 static enum osd_status settle_change(const struct osd_pool_change *before,
 				     struct osd_pool_change *change, char message[256])
@@ -388,8 +413,7 @@ static enum osd_status settle_change(const struct osd_pool_change *before,
 	if (config->min == before->config.min)
 		config->min = OSD_MIN(config->min, config->max);
 	if (!complete(config))
-		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
-				   "min is above max, or a limit above its maximum");
+		return explain_above(change, message);
 	if (!may_reuse(config))
 		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "the engine native has no reuse");
 	if (change->active == UNSET)

@@ -122,11 +122,12 @@ static void test_all_or_nothing(void)
 	check_refused("default", "queue=5;mode=asleep", "running, paused, draining");
 	check_refused("default", "queue=5;name=other", "'name'");
 	check_refused("default", "queue=5;set=other", "'set'");
-	check_refused("default", "max=2;min=3", "min is above max");
+	check_refused("default", "max=2;min=3", "min is 3, above max, which is 2");
 	check_refused("default", "active=5", "active must be from 2 (min) to 4 (max)");
 	check_refused("default", "active=1", "active must be from 2 (min) to 4 (max)");
 	check_refused("default", "max=1;active=4", "active must be from 1 (min) to 1 (max)");
-	check_refused("default", "memory_max=67108864", "a limit above its maximum");
+	check_refused("default", "memory_max=67108864",
+		      "memory is 268435456, above memory_max, which is 67108864");
 	CHECK_EQ(set("absent", "max=8"), OSD_E_NO_OBJECT);
 	CHECK(strstr(message, "no pool 'absent'"));
 	CHECK_EQ(set("default", "max=8;spares=0;queue=5;idle_timeout=1000000;reuse=trusted;"
