@@ -136,8 +136,10 @@ def check_ref(name: str, value: object) -> None:
         hint, given = "", shown(value)
         if _is_path(value):
             hint = f": target.fs.resolve({given}) finds it"
-        elif isinstance(value, str):
-            hint = f": pyosd.ObjectRef.parse({given}) makes one of the text of an id"
+        elif isinstance(value, str) and value[:1].isdigit():
+            hint = f": pyosd.ObjectRef.parse({given}) reads the text of an id"
+        elif isinstance(value, str) and name == "function":
+            hint = f": target.functions.show({given}).id finds it"
         elif isinstance(getattr(value, "id", None), ObjectRef):
             given, hint = shown(type(value)), ": give its id"
         raise TypeError(f"{name} is an ObjectRef, as pyosd.ref(0x10000), not {given}{hint}")
@@ -161,7 +163,7 @@ def no_target(value: object) -> TypeError:
     return TypeError(f"the target is what pyosd.connect() returns, not {shown(value)}")
 
 
-def check_text(name: str, value: object) -> None:
+def check_str(name: str, value: object) -> None:
     """An argument that is text.  Raises: TypeError: it is none, such as the ids of an object."""
     if not isinstance(value, str):
         hint = ""

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from pyosd.security.credentials import Credential
-from pyosd.types import check_bytes, check_number, check_ref, check_text
+from pyosd.types import check_bytes, check_number, check_ref, check_str
 from pyosd.wire.cdb import Encoded, Request
 from pyosd.wire.reply import Reply
 from pyosd.wire.transport import Command, Response
@@ -245,7 +245,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
     "ObjectRef": check_ref,
     "PartitionId": check_number,
     "int": check_number,
-    "str": check_text,
+    "str": check_str,
     "Buffer": check_bytes,
 }
 """The check of an argument, by the annotation of its parameter."""

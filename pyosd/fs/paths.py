@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pyosd.errors import Invalid
 from pyosd.osd._paths.patterns import has_pattern
-from pyosd.types import FIRST_ID, U64_MAX, ObjectRef, check_text
+from pyosd.types import FIRST_ID, U64_MAX, ObjectRef, check_str
 from pyosd.wire.names import NAME_MAX
 
 __all__ = [
@@ -66,7 +66,7 @@ def split(path: str) -> list[str]:
     try:
         parts = path.removeprefix(SCHEME).split("/")
     except (AttributeError, TypeError):
-        check_text("path", path)
+        check_str("path", path)
         raise
     for name in parts:
         if name == "..":

@@ -14,6 +14,7 @@ from typing import Any
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
 from pyosd.commands.dialogue import Dialogue
+from pyosd.functions.stages import check_parameters
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, check_ref, ref
 from pyosd.wire.attributes import Page
 
@@ -77,7 +78,8 @@ def page_of(address: ObjectRef) -> Page:
 
 
 def encode_hook(hook: Hook) -> bytes:
-    """The value of its attribute.  Raises: ValueError."""
+    """The value of its attribute.  Raises: ValueError, TypeError."""
+    check_parameters(hook.parameters)
     method, parameters = hook.method.encode(), hook.parameters.encode()
     if len(method) > 64 or len(parameters) > 1024:
         raise ValueError("an entry point has at most 64 bytes, parameters have at most 1024")

@@ -78,12 +78,17 @@ def encode(kind: ObjectType, stages: Sequence[FunctionStage]) -> list[AttributeV
     ]
 
 
+def check_parameters(parameters: object) -> None:
+    """Raises: TypeError: they are no text, such as a dict."""
+    if not isinstance(parameters, str):
+        raise TypeError(f"parameters are text, as 'level=1&word=a', not {parameters!r}")
+
+
 def encode_one(stage: FunctionStage) -> bytes:
     """The value of one stage.  Raises: ValueError, TypeError."""
     if stage.function is not None:
         check_ref("function", stage.function)
-    if not isinstance(stage.parameters, str):
-        raise TypeError(f"parameters are text, as 'level=1&word=a', not {stage.parameters!r}")
+    check_parameters(stage.parameters)
     method, parameters = stage.method.encode(), stage.parameters.encode()
     if len(method) > 64 or len(parameters) > 1024:
         raise ValueError("an entry point has at most 64 bytes, parameters have at most 1024")

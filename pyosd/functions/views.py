@@ -108,7 +108,7 @@ def view_create(
         yield from set_attributes(ref(made), [marker])
         yield from view_refresh(table, made)
         return (yield from view(table, made))
-    except errors.OSDError:
+    except (errors.OSDError, TypeError, ValueError):
         yield from remove_partition(made, contents=True)
         raise
 

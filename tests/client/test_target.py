@@ -66,7 +66,7 @@ def test_an_id_that_is_no_number(target: Target, wrong: object) -> None:
             ("/a", 0, 1),
             r"obj is an ObjectRef.* not '/a': target.fs.resolve\('/a'\) finds it",
         ),
-        ("write", ("0x10000/0x10000", 0, b""), r"ObjectRef.parse\('0x10000/0x10000'\) makes one"),
+        ("write", ("0x10000/0x10000", 0, b""), r"ObjectRef.parse\('0x10000/0x10000'\) reads"),
         ("remove", ("/a",), "obj is an ObjectRef"),
         ("get_attributes", ("x" * 1000, [APPLICATION]), "not 'x{79}...: "),
         ("iter_read", (5,), "obj is an ObjectRef"),

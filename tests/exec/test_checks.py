@@ -356,3 +356,12 @@ def test_stock_worm(target: pyosd.Target, functions: Functions, zone: ObjectRef)
     assert said(error) == "this object cannot change for 2 more days"
     functions.hook(zone, Hook(worm, HookEvent.WRITE | HookEvent.REMOVE, parameters="days=0"))
     target.remove(obj)
+    with pytest.raises(TypeError, match=r"parameters are text, as .*, not {'days': 2}"):
+        functions.hook(zone, Hook(worm, parameters={"days": 2}))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"target.functions.show\('worm'\).id finds it"):
+        functions.hook(zone, Hook("worm"))  # type: ignore[arg-type]
+    for wrong, text in (("dayz=2", "unknown parameters: dayz"), ("days=two", "days is a number")):
+        functions.hook(zone, Hook(worm, parameters=wrong))
+        with pytest.raises(ChangeRefused, match=text):
+            target.create(zone.partition_id)
+    functions.unhook(zone)

@@ -139,6 +139,10 @@ def test_views_of_views(target: pyosd.Target, functions: Functions, base: Object
 
 
 def test_ranges_of_a_view(target: pyosd.Target, functions: Functions, base: ObjectRef) -> None:
+    partitions = target.list_partitions()
+    with pytest.raises(TypeError, match="a stage is"):
+        functions.view_create(base.partition_id, ["names"])  # type: ignore[list-item]
+    assert target.list_partitions() == partitions
     view = functions.view_create(base.partition_id, [])
     obj = target.list_objects(view.id)[0]
     for start, length in ((0, 3), (5, 9), (len(TEXT) - 1, 5), (len(TEXT), 1)):

@@ -21,11 +21,21 @@ def number_of(line: bytes, column: int, separator: bytes) -> int | None:
     return value if value < NUMBER_END else None
 
 
+def options_of(change: osd.ObjectChange) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others, or column has another value."""
+    if unknown := change.options.keys() - {"column", "separator"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    if not change.options.get("column", "0").isdecimal():
+        raise ValueError(f"the parameter column is a number, not '{change.options['column']}'")
+    return change.options
+
+
 def main(args: bytes) -> bytes:
     """The figures of the object."""
     change = osd.change(args)
-    column = int(change.options.get("column", "0"))
-    separator = change.options.get("separator", ",").encode()
+    options = options_of(change)
+    column = int(options.get("column", "0"))
+    separator = options.get("separator", ",").encode()
     size, lines, least, greatest = 0, 0, None, None
     for line in osd.userobject(osd.zone.partition_id, osd.zone.object_id).data:
         size += len(line)

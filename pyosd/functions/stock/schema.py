@@ -74,6 +74,8 @@ def lines() -> Iterator[str]:
 def main(args: bytes) -> bytes:
     """The columns of the object."""
     change = osd.change(args)
+    if unknown := change.options.keys() - {"separator"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
     rows = csv.reader(lines(), delimiter=change.options.get("separator", ","))
     names = next(rows, [])
     columns = [ColumnFacts(name) for name in names[:COLUMNS_MOST]]

@@ -12,13 +12,23 @@ import osd
 DAY = 86_400
 
 
+def options_of(change: osd.ObjectChange) -> dict[str, str]:
+    """Its parameters.  Raises: ValueError: there are others, or days has another value."""
+    if unknown := change.options.keys() - {"days", "append"}:
+        raise ValueError(f"unknown parameters: {', '.join(sorted(unknown))}")
+    if not change.options.get("days", "0").isdecimal():
+        raise ValueError(f"the parameter days is a number, not '{change.options['days']}'")
+    return change.options
+
+
 def main(args: bytes) -> str | None:
     """The refusal, or None."""
     change = osd.change(args)
-    days = change.options.get("days")
+    options = options_of(change)
+    days = options.get("days")
     if not change.old_length or not change.events & {"write", "remove"}:
         return None
-    if change.command == "APPEND" and change.options.get("append") == "1":
+    if change.command == "APPEND" and options.get("append") == "1":
         return None
     if days is None:
         return "this object was written once and cannot change"
