@@ -37,6 +37,7 @@ from pyosd.functions.stock import STOCK
 from pyosd.jobs.advice import advice
 from pyosd.jobs.dialogues.followed import error_kind
 from pyosd.jobs.dialogues.following import wait
+from pyosd.jobs.modules import check_syntax
 from pyosd.jobs.reasons import REASONS
 from pyosd.jobs.refusal import EXEC_PARAMETERS, explain_refusal
 from pyosd.jobs.source import check_text, encode_args, module_source
@@ -197,6 +198,7 @@ def put(
     activate: bool = True,
     sign_with: str | os.PathLike[str] | None = None,
     encrypted: bool = False,
+    check: bool = True,
 ) -> Dialogue[Function]:
     """Store a function, and activate it.
 
@@ -216,9 +218,10 @@ def put(
         activate: activate it; if False, only store it.
         sign_with: file of a key with which ssh-keygen signs it.
         encrypted: encrypt the code, so that only the target can read it; needs the package cryptography.
+        check: compile code of the engine python here before it is sent.
 
     Raises: OSDError: the target refused it, and stores nothing.  TypeError, ValueError, OSError: the
-        code cannot be sent.  ImportError: cryptography is missing.
+        code cannot be sent.  SyntaxError: it does not compile.  ImportError: cryptography is missing.
     """
     if not isinstance(access, Access):
         raise TypeError(f"access is one of pyosd.functions.Access, not {access!r}")
@@ -235,6 +238,8 @@ def put(
         contract=contract,
     )
     attributes, content = encode(manifest), code_of(code)
+    if check and manifest.engine == "python":
+        check_syntax(content, manifest.name or "function")
     partition = yield from make_partition(table)
     before = [each for each in (yield from ls(table)) if each.name == manifest.name and each.name]
     made = yield from create_and_write(partition, b"" if encrypted else content)

@@ -66,6 +66,10 @@ def test_the_decorator_without_parentheses(target: pyosd.Target, functions: Func
     assert functions.show("half").sha256 == half.sha256
     with pytest.raises(TypeError, match=r"one of pyosd\.functions\.Access, not 'read'"):
         functions.put("def main(args): pass", access="read")  # type: ignore[arg-type]
+    before = functions.ls()
+    with pytest.raises(SyntaxError, match=r"\(half, line 2\)"):
+        functions.put("def main(args):\n    return (", name="half")
+    assert functions.ls() == before
 
 
 def test_the_first_call_stores_the_function(

@@ -203,6 +203,7 @@ def put(
             methods=methods,
             limits=limits,
             contract=contract,
+            check=False,  # done above, or not wanted
             **manifest,
         )
     click.echo(made.id)
