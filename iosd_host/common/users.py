@@ -23,6 +23,7 @@ __all__ = [
     "OLD_UID",
     "TARGET_USER",
     "adopt",
+    "described",
     "group_of",
     "manager_uid",
     "move_folder",
@@ -51,6 +52,14 @@ def group_of(uid: int) -> int:
         return pwd.getpwuid(uid).pw_gid
     except KeyError:
         return uid
+
+
+def described(uid: int) -> str:
+    """ "user root"; of one without a name "uid 1000", and whether it is one of ours."""
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"uid {uid}" + (" (a target or manager of iosd)" if is_ours(uid) else "")
 
 
 def is_ours(uid: int) -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from iosd_host.common import logs, places
+from iosd_host.common.users import described
 from iosd_host.config.differences import compare, lines_of
 from iosd_host.config.files import Config
 from iosd_host.config.schema import ConfigError, Setting
@@ -191,7 +192,7 @@ class Reloader:
 
         _, uid, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if uid not in self.users:
-            return error("not-permitted", f"user {uid} may not ask this supervisor")
+            return error("not-permitted", f"{described(uid)} may not ask this supervisor")
         try:
             asked = json.loads(await reader.readline())
             method, by, why = asked["method"], str(asked["by"]), str(asked.get("why") or "")

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import os
+import pwd
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from unittest.mock import Mock, patch
 import pytest
 
 from iosd_host.cli import iosd_manager as service
+from iosd_host.common import users
 from iosd_host.http import sockets
 from iosd_host.http.console import AddressTaken, Console, Sessions, TokenError, app
 from iosd_host.http.console.sessions import CROWD_MOST, WRONG_MOST, WRONG_S, WRONG_WHO_MOST
@@ -29,6 +31,7 @@ from tests.waiting import until
 __all__ = ["start"]
 
 NOBODY = 65534
+FREE_UID = 0x70FFFFF0
 GUESS = f"""
 import os, sys, urllib.error, urllib.request
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
@@ -196,7 +199,7 @@ def test_a_port_that_a_stranger_has_is_noticed(start: Start) -> None:
             asked = start("--http", f"127.0.0.1:{port}")
             assert asked.process.wait(60) == 1
             words = asked.log.read_text()
-            assert f"user {NOBODY} listens there" in words
+            assert f"user {pwd.getpwuid(NOBODY).pw_name} listens there" in words
             assert f"process {squatter.pid}" in words
         finally:
             squatter.kill()
@@ -208,9 +211,15 @@ async def test_a_taken_port_names_its_user(folder: Path) -> None:
         taken = f"127.0.0.1:{server.getsockname()[1]}"
         async with serving(folder) as (_, desk, _):
             console = Console(desk.manager, desk.requests.answer, Sessions(None))
-            with pytest.raises(AddressTaken, match=f"user {os.geteuid()} listens there"):
+            user = pwd.getpwuid(os.geteuid()).pw_name
+            with pytest.raises(AddressTaken, match=f"user {user} listens there"):
                 await console.start(taken)
             await console.close()
+
+
+def test_the_user_of_a_target_has_no_name() -> None:
+    assert users.described(users.FIRST) == f"uid {users.FIRST} (a target or manager of iosd)"
+    assert users.described(FREE_UID) == f"uid {FREE_UID}"
 
 
 def test_the_usual_port_is_taken(start: Start) -> None:

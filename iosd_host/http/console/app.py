@@ -27,6 +27,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 
 from iosd_host.common.rate_limited_log import Limited
+from iosd_host.common.users import described
 from iosd_host.http.console.live import Live
 from iosd_host.http.console.sessions import Session, Sessions, TokenError
 from iosd_host.http.console.state import pushed, reading_of, serial_of, thinned, unready
@@ -480,7 +481,7 @@ def holder_of(host: str, port: int) -> str:
     if found is None:
         return "the address is in use"
     process = process_of(found[1])
-    return f"user {found[0]} listens there" + (f", {process}" if process else "")
+    return f"{described(found[0])} listens there" + (f", {process}" if process else "")
 
 
 def check_origin(request: web.Request) -> None:
