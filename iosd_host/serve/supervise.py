@@ -14,13 +14,13 @@ import resource
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from iosd_host.common import logs, paths
+from iosd_host.common.run_folder import RunFolder
 from iosd_host.common.users import group_of, manager_uid
 from iosd_host.common.whole_file import write_whole
 from iosd_host.config.files import Config
@@ -83,11 +83,8 @@ class Supervisor:
         self.level = config.isolation if config.sandboxes else None  # once it runs, what it has
         root = run_root()
         programs = program_root(root)
-        self.run = Path(tempfile.mkdtemp(prefix="iosd-", dir=root))
-        separate = programs != root
-        self.programs = (
-            Path(tempfile.mkdtemp(prefix="iosd-", dir=programs)) if separate else self.run
-        )
+        self.folders = [RunFolder(each) for each in dict.fromkeys((root, programs))]
+        self.run, self.programs = self.folders[0].path, self.folders[-1].path
         self.services: list[SupervisedProcess] = []
         self.module = self.programs / paths.MODULE.name
         self.ipc = self.run / "tgt"
@@ -339,8 +336,8 @@ class Supervisor:
             await service.stop()
         if self.credential is not None:
             self.credential.close()
-        for folder in {self.run, self.programs}:
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in self.folders:
+            folder.remove()
 
 
 def with_default(config: TargetConfig) -> tuple[Pool, ...]:

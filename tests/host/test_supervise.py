@@ -21,6 +21,7 @@ import pytest
 
 import pyosd
 from iosd_host.common import paths
+from iosd_host.common.run_folder import RunFolder
 from iosd_host.serve import preconditions
 from iosd_host.serve.parts import TargetConfig
 from iosd_host.serve.preconditions import (
@@ -295,6 +296,26 @@ def test_portal_in_use(folder: Path) -> None:
 
 
 @pytest.mark.tgtd
+def test_folders_of_killed_supervisors_are_removed(tmp_path: Path) -> None:
+    code = "import sys; from iosd_host.common.run_folder import RunFolder; "
+    code += "made = RunFolder(sys.argv[1]); print(made.path, flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout is not None
+        left = Path(one.stdout.readline().strip())
+        (left / "tgt").mkdir()
+        other = tmp_path / "iosd-of-somebody-else"  # it has no lock
+        other.mkdir()
+        second = RunFolder(str(tmp_path))
+        assert set(tmp_path.iterdir()) == {left, other, second.path}, "their processes live"
+        one.kill()
+    third = RunFolder(str(tmp_path))
+    assert set(tmp_path.iterdir()) == {other, second.path, third.path}
+    for each in (second, third):
+        each.remove()
+    assert list(tmp_path.iterdir()) == [other]
+
+
 def test_store_in_use(folder: Path) -> None:
     with serving(folder / "data"):
         words = refused(folder / "data", "--portal", "127.0.0.1:0", code=1)
