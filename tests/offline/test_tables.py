@@ -70,6 +70,8 @@ def test_damaged_tables_are_those_of_db_verify(store: Store) -> None:
             ["db5.3_verify", folder / table.value], capture_output=True, text=True, check=False
         )
         assert done.returncode == 1 and done.stderr.startswith(f"db5.3_verify: {text}\n")
+    (folder / Table.JOBS.value).write_bytes(b"")
+    assert damaged_tables(folder)[Table.JOBS] == "the file is empty"
 
 
 def test_a_copy_of_another_table(store: Store, before: Snapshot) -> None:

@@ -417,7 +417,9 @@ def damaged_tables(folder: Path) -> dict[Table, str]:
         # It has ended with the first damaged table, by a line about it or without a word.
         if not lines[good:] and done.returncode > 0:
             raise bdb.DBError(0, f"{DB_VERIFY.name} ended with {done.returncode}")
-        found[left[good]] = "".join(lines[good:]) or "its verification died"
+        words = "".join(lines[good:]) or "its verification died"
+        empty = not (folder / left[good].value).stat().st_size
+        found[left[good]] = "the file is empty" if empty else words
         del left[: good + 1]
     return found | copied_tables(folder, there)
 
