@@ -54,6 +54,7 @@
 	LOCK(BACKGROUNDS, "backgrounds->lock")                                                     \
 	LOCK(COPIES, "copies->lock")                                                               \
 	LOCK(FLIGHTS, "flights->lock")                                                             \
+	LOCK(STACK_ROOM, "stack room lock")                                                        \
 	LOCK(UNIT, "unit->lock")                                                                   \
 	LOCK(COMPLETIONS, "completions->lock")                                                     \
 	LOCK(HARNESS_OUTPUT, "output_lock")                                                        \

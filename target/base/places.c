@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
+
 struct osd_place_holder {
 	struct osd_place_holder *next;
 	size_t count;
@@ -33,20 +35,21 @@ static struct osd_place_holder *add(struct osd_places *places, const char *princ
 	return holder;
 }
 
-enum osd_status osd_places_take(struct osd_places *places, const char *principal,
+enum osd_status osd_places_take(struct osd_places *places, const char *principal, size_t count,
 				struct osd_place_holder **ret_holder)
 {
 	struct osd_place_holder *holder = *find(places, principal);
 	size_t own = holder ? holder->count : 0;
+	size_t left = places->most - OSD_MIN(places->taken, places->most);
 
-	if (places->taken >= places->most || own >= places->most - places->taken)
+	if (own > left || count > left - own)
 		return OSD_E_QUEUE_FULL;
 	if (!holder)
 		holder = add(places, principal);
 	if (!holder)
 		return OSD_E_NO_MEMORY;
-	holder->count++;
-	places->taken++;
+	holder->count += count;
+	places->taken += count;
 	*ret_holder = holder;
 	return OSD_OK;
 }
@@ -56,12 +59,12 @@ void osd_places_take_extra(struct osd_places *places)
 	places->taken++;
 }
 
-void osd_places_give(struct osd_places *places, struct osd_place_holder *holder)
+void osd_places_give(struct osd_places *places, struct osd_place_holder *holder, size_t count)
 {
 	struct osd_place_holder **link = &places->holders;
 
-	places->taken--;
-	if (!holder || --holder->count)
+	places->taken -= count;
+	if (!holder || (holder->count -= count) > 0)
 		return;
 	while (*link != holder)
 		link = &(*link)->next;

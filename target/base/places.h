@@ -19,12 +19,13 @@ struct osd_places {
 
 #define OSD_PLACES(count) ((struct osd_places){.most = (count)})
 
-/* Takes a place for a principal.  OSD_E_QUEUE_FULL: it already holds as many places as are free. */
-enum osd_status osd_places_take(struct osd_places *places, const char *principal,
+/* Takes count places for a principal, at least one.  OSD_E_QUEUE_FULL: with them it would hold more places than are
+ * free now. */
+enum osd_status osd_places_take(struct osd_places *places, const char *principal, size_t count,
 				struct osd_place_holder **ret_holder);
-/* Takes a place for the target's own work, which always succeeds. osd_places_give(places, NULL) returns
+/* Takes a place for the target's own work, which always succeeds. osd_places_give(places, NULL, 1) returns
  * it. */
 void osd_places_take_extra(struct osd_places *places);
-void osd_places_give(struct osd_places *places, struct osd_place_holder *holder);
+void osd_places_give(struct osd_places *places, struct osd_place_holder *holder, size_t count);
 
 #endif

@@ -83,7 +83,7 @@ static enum osd_status take_place(struct osd_backgrounds *all,
 	osd_command_principal(ctx->request, ctx->grant, &principal);
 	osd_lock(&all->lock);
 	if (!all->stopping)
-		status = osd_places_take(&all->places, principal.key, ret_holder);
+		status = osd_places_take(&all->places, principal.key, 1, ret_holder);
 	osd_unlock(&all->lock);
 	return status;
 }
@@ -91,7 +91,7 @@ static enum osd_status take_place(struct osd_backgrounds *all,
 static void give_place(struct osd_backgrounds *all, struct osd_place_holder *holder)
 {
 	osd_lock(&all->lock);
-	osd_places_give(&all->places, holder);
+	osd_places_give(&all->places, holder, 1);
 	osd_unlock(&all->lock);
 }
 

@@ -21,6 +21,7 @@ void osd_flights_release(struct osd_flights *flights)
 static bool covers(const struct osd_flight *flight, const struct osd_flight *wanted)
 {
 	return flight->first <= wanted->first && wanted->last <= flight->last &&
+	       strcmp(flight->reader, wanted->reader) == 0 &&
 	       osd_same_id(flight->key.source, wanted->key.source) &&
 	       osd_same_version(flight->key.version, wanted->key.version) &&
 	       memcmp(flight->key.stack, wanted->key.stack, sizeof(wanted->key.stack)) == 0;

@@ -3,6 +3,8 @@
  * without a thread: its request is put aside, and dispatched again from the start when the result is kept.  So it is
  * authorised again, and finds the result or computes in turn.
  *
+ * It waits for READs of its own user alone: those of another one may stand behind a thousand jobs of that user.
+ *
  * If the result was not kept, the READs that have waited compute for themselves and wait no more.  If only the READ
  * that computed was aborted, one of them takes its place, and the others wait for that one.
  *
@@ -19,6 +21,7 @@ struct osd_flight {
 	struct osd_flight *next;
 	struct osd_kept_key key;
 	uint64_t first, last; /* units */
+	const char *reader;   /* principal; borrowed */
 	bool begun;
 	struct osd_request *waiting; /* under lock */
 };
@@ -30,7 +33,7 @@ struct osd_flights {
 
 void osd_flights_init(struct osd_flights *flights);
 void osd_flights_release(struct osd_flights *flights);
-/* flight has key, first and last.  OSD_OK: the caller computes, and ends the flight.  OSD_PENDING: the request waits
+/* flight has key, first, last and reader.  OSD_OK: the caller computes, and ends the flight.  OSD_PENDING: the request waits
  * until request->resume is called for it, and the caller must not touch it any more.  OSD_E_TASK_ABORTED: it would have to wait, but was aborted. */
 enum osd_status osd_flights_begin(struct osd_flights *flights, struct osd_flight *flight,
 				  struct osd_request *request);

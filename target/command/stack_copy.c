@@ -2,7 +2,6 @@
 /* stack_copy.c -- see stack_copy.h. */
 #include "command/stack_copy.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -14,12 +13,10 @@
 #include "object/draft.h"
 #include "object/txn_run.h"
 
-#define COPIES_MAX 16u /* at a time: each holds a piece in memory */
-#define TRIES	   16u /* of one, while others change the source */
-
-static _Atomic unsigned copies;
+#define TRIES 16u /* of one, while others change the source */
 
 struct osd_stack_copied {
+	struct osd_stack_held held; /* a place among all copies */
 	struct osd_object_id from;
 	uint8_t *piece; /* owned */
 	struct osd_draft
@@ -44,8 +41,8 @@ static void free_copied(struct osd_stack_copied *copied)
 {
 	osd_draft_free(copied->draft);
 	free(copied->piece);
+	osd_stack_room_drop(OSD_ROOM_COPIES, &copied->held);
 	free(copied);
-	atomic_fetch_sub(&copies, 1);
 }
 
 void osd_stack_copy_forget(struct osd_request *request)
@@ -284,12 +281,16 @@ static bool is_read(const struct osd_stack_copied *copied)
 static enum osd_status begin(struct osd_command_context *ctx, struct osd_object_id from)
 {
 	struct osd_stack_copied *copied = calloc(1, sizeof(*copied));
+	struct osd_principal principal;
+	enum osd_status status;
 
 	if (!copied)
 		return OSD_E_NO_MEMORY;
-	if (atomic_fetch_add(&copies, 1) >= COPIES_MAX) {
+	osd_command_principal(ctx->request, ctx->grant, &principal);
+	status = osd_stack_room_hold(OSD_ROOM_COPIES, principal.key, 1, &copied->held);
+	if (status != OSD_OK) {
 		free_copied(copied);
-		return OSD_E_BUSY;
+		return status;
 	}
 	copied->from = from;
 	copied->piece = malloc(OSD_STAGE_DATA_MAX);

@@ -145,6 +145,7 @@ static enum osd_status begin_flight(struct osd_stack_reading *read, bool *ret_fo
 	read->flight.key = answer->key;
 	read->flight.first = answer->first_missing;
 	read->flight.last = answer->last_missing;
+	read->flight.reader = read->run.reader;
 	status = osd_flights_begin(read->flights, &read->flight, answer->request);
 	if (status == OSD_PENDING)
 		osd_kept_count(answer->kept, OSD_KEPT_SHARED, 0);

@@ -15,11 +15,9 @@
 #include "command/submission.h"
 #include "object/txn_run.h"
 
-#define MEMORY_MAX (UINT64_C(256) << 20) /* of the data of all runs */
-#define PACE_LEAST (64u << 10)		 /* of fewer bytes, a call takes longer than its function */
-#define DATA_MAX   (UINT64_C(72) << 20)	 /* of one: the longest transfer, and blocks at its ends */
+#define PACE_LEAST (64u << 10)		/* of fewer bytes, a call takes longer than its function */
+#define DATA_MAX   (UINT64_C(72) << 20) /* of one: the longest transfer, and blocks at its ends */
 
-static _Atomic uint64_t memory_used;
 static _Atomic uint64_t tokens; /* of failures, to find them in the log */
 
 enum osd_status osd_stack_refuse(struct osd_request *request, enum osd_contract_refusal why)
@@ -112,20 +110,22 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 	run->exec = ctx->exec;
 	run->id = made ? (struct osd_object_id){ctx->addressed.partition_id, 0} : ctx->addressed;
 	*ret_plain = osd_stack_is_plain(run->stack, run->id);
-	if (run->stack->count == 0)
+	if (*ret_plain)
 		return OSD_OK;
-	if (!ctx->exec)
-		return OSD_E_ISOLATION;
 	run->for_script = ctx->script;
 	if (!ctx->script)
 		osd_command_principal(ctx->request, ctx->grant, &principal);
 	snprintf(run->reader, sizeof(run->reader), "%s", ctx->script ? ctx->script : principal.key);
+	if (run->stack->count == 0)
+		return OSD_OK;
+	if (!ctx->exec)
+		return OSD_E_ISOLATION;
 	return take_codes(ctx->functions, ctx->exec, run);
 }
 
 void osd_stack_run_release(struct osd_stack_run *run)
 {
-	atomic_fetch_sub(&memory_used, run->charged);
+	osd_stack_room_drop(OSD_ROOM_BYTES, &run->held);
 	for (size_t i = 0; i < OSD_STACK_STAGES; i++)
 		osd_function_code_put(run->codes[i]);
 	free(run->stack);
@@ -135,9 +135,7 @@ void osd_stack_run_release(struct osd_stack_run *run)
 
 enum osd_status osd_stack_run_charge(struct osd_stack_run *run, size_t length)
 {
-	atomic_fetch_sub(&memory_used, run->charged);
-	run->charged = length;
-	return atomic_fetch_add(&memory_used, length) + length > MEMORY_MAX ? OSD_E_BUSY : OSD_OK;
+	return osd_stack_room_hold(OSD_ROOM_BYTES, run->reader, length, &run->held);
 }
 
 static size_t place_of(const struct osd_stack_run *run)
@@ -153,12 +151,14 @@ static const struct osd_stage *stage_of(const struct osd_stack_run *run)
 enum osd_status osd_stack_run_allocate(struct osd_stack_run *run, size_t length)
 {
 	bool blocks = run->stack->contract.block;
+	enum osd_status status;
 	size_t frame;
 
 	if (length > (blocks ? DATA_MAX : OSD_STAGE_DATA_MAX))
 		return osd_stack_refuse(run->request, OSD_CONTRACT_TOO_LARGE);
-	if (osd_stack_run_charge(run, length) != OSD_OK)
-		return OSD_E_BUSY;
+	status = osd_stack_run_charge(run, length);
+	if (status != OSD_OK)
+		return status;
 	free(run->base);
 	run->passed = 0;
 	frame = run->stack->count ? OSD_STAGE_FRAME_BYTES + stage_of(run)->parameters_length : 0;

@@ -11,6 +11,7 @@
 #define OSD_COMMAND_STACK_RUN_H
 
 #include "command/context.h"
+#include "command/stack_room.h"
 #include "function/stack.h"
 #include "security/security.h"
 
@@ -57,7 +58,7 @@ struct osd_stack_run {
 
 	struct osd_function_code *codes[OSD_STACK_STAGES]; /* owned references, by place in the stack */
 	char reader[OSD_PRINCIPAL_MAX];
-	uint64_t charged; /* bytes, to the memory of all runs */
+	struct osd_stack_held held; /* bytes, of the memory of all runs */
 	size_t piece;	  /* in data: of the bytes that pass the stages now */
 	size_t passed;	  /* stages behind them */
 	/* stack_stream.c; NULL: the data pass as a whole, or in blocks.  The one that opened it frees it. */
@@ -73,7 +74,8 @@ struct osd_stack_run {
 enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 				   const struct osd_stack_made *made, struct osd_stack_run *run,
 				   bool *ret_plain);
-/* Makes room for length bytes of data.  OSD_E_BUSY: all runs together hold too much; OSD_E_CONTRACT: too large. */
+/* Makes room for length bytes of data.  OSD_E_BUSY: the runs of the reader, or all together, hold too much;
+ * OSD_E_CONTRACT: too large. */
 enum osd_status osd_stack_run_allocate(struct osd_stack_run *run, size_t length);
 /* Bytes that pass at a time, at most. */
 size_t osd_stack_run_piece_max(const struct osd_stack_run *run);
@@ -85,7 +87,7 @@ enum osd_status osd_stack_run_begin(struct osd_stack_run *run);
 enum osd_status osd_stack_run_prepare(struct osd_stack_run *run, uint64_t whole, const void *header,
 				      size_t header_length, const void *data, size_t length);
 enum osd_status osd_stack_run_call(struct osd_stack_run *run);
-/* So many bytes of the memory of all runs.  OSD_E_BUSY: they hold too much. */
+/* So many bytes of the memory of all runs.  OSD_E_BUSY: as above. */
 enum osd_status osd_stack_run_charge(struct osd_stack_run *run, size_t length);
 /* Processor time that so many bytes will take in its functions, about; 0: not known. */
 uint64_t osd_stack_run_usec(const struct osd_stack_run *run, size_t length);

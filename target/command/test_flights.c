@@ -22,8 +22,10 @@ static void make_requests(struct osd_request *requests, size_t count)
 
 static struct osd_flight flight_of(uint64_t counter, uint64_t first, uint64_t last)
 {
-	return (struct osd_flight){
-		.key = {.source = {1, 2}, .version = {counter, 1}}, .first = first, .last = last};
+	return (struct osd_flight){.key = {.source = {1, 2}, .version = {counter, 1}},
+				   .first = first,
+				   .last = last,
+				   .reader = "a"};
 }
 
 static void test_one_computes(void)
@@ -53,6 +55,26 @@ static void test_one_computes(void)
 	osd_flights_release(&flights);
 }
 
+/* One user may have to wait long for a sandbox: others do not wait for that. */
+static void test_each_user_computes(void)
+{
+	struct osd_flight one = flight_of(1, 0, 0), other = one, same = one;
+	struct osd_request requests[3];
+	struct osd_flights flights;
+
+	make_requests(requests, 3);
+	other.reader = "b";
+	osd_flights_init(&flights);
+	CHECK(osd_flights_begin(&flights, &one, &requests[0]) == OSD_OK);
+	CHECK(osd_flights_begin(&flights, &other, &requests[1]) == OSD_OK);
+	CHECK(osd_flights_begin(&flights, &same, &requests[2]) == OSD_PENDING);
+	osd_flights_end(&flights, &other, true, OSD_OK);
+	resumed = 0;
+	osd_flights_end(&flights, &one, true, OSD_OK);
+	CHECK_EQ(resumed, 1);
+	osd_flights_release(&flights);
+}
+
 /* After a failure the others compute for themselves; after an abort one of them takes the place. */
 static void test_failures(void)
 {
@@ -72,7 +94,8 @@ static void test_failures(void)
 		CHECK(osd_flights_begin(&flights, &two, &requests[2]) == OSD_OK);
 		CHECK(osd_flights_begin(&flights, &three, &requests[1]) ==
 		      (i == 0 ? OSD_OK : OSD_PENDING));
-		osd_flights_end(&flights, &three, false, OSD_E_STAGE); /* alone: nobody waits for it */
+		osd_flights_end(&flights, &three, false,
+				OSD_E_STAGE); /* alone: nobody waits for it */
 		osd_flights_end(&flights, &two, true, OSD_OK);
 		CHECK(!flights.list);
 	}
@@ -103,6 +126,7 @@ static void test_aborts(void)
 int main(void)
 {
 	test_one_computes();
+	test_each_user_computes();
 	test_failures();
 	test_aborts();
 	return 0;

@@ -17,7 +17,15 @@ import pyosd
 from pyosd import requests as rq
 from pyosd.commands.provision import Provisioner
 from pyosd.errors import PermissionDenied
-from pyosd.functions import Contract, Functions, FunctionStage, Hook, HookEvent, OutputSize
+from pyosd.functions import (
+    Contract,
+    Functions,
+    FunctionStage,
+    Hook,
+    HookEvent,
+    OutputSize,
+    RecordForm,
+)
 from pyosd.jobs.job import Job
 from pyosd.security.credentials import Credential, KeySource
 from pyosd.security.master_key import MasterKey
@@ -29,11 +37,13 @@ from pyosd.wire.job_status import JobState
 from pyosd.wire.reply import PendingReply
 from tests.exec.conftest import WAIT_S, ended
 from tests.serving import Serving, arguments, shared
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 ALICE, BOB = b"alice".ljust(20, b"\0"), b"bob".ljust(20, b"\0")
 METHOD = 1
+BUSY = 8  # SAM-5
 TAG = 0x4000_0001
 FOLLOWED = AttributeId(Page.JOB_STATUS, 3)
 COMPUTES = "osd.log('up')\nimport time\nwhile True: time.sleep(0.001)"
@@ -438,4 +448,64 @@ def test_functions_of_a_client_are_one_in_the_queue(keyed: Keyed, changes: bool)
         assert after - before < 8, "those that ran, and those that ended meanwhile"
         for request in requests:
             alice.remove(ref(request.partition_id, request.object_id))
+        plain.remove_partition(partition, contents=True)
+
+
+MIB = 1 << 20
+PART = 4 * MIB
+LINE_OF_PART = "import time\ndef main(args):\n    time.sleep(0.05)\n    return b'x\\n'"
+
+
+def test_slow_functions_leave_memory_for_others(keyed: Keyed) -> None:
+    """Each of these READs needs 20 MiB until its functions have ended, and all may have 256 MiB.  What one
+    user may not have is refused, and another user finds room."""
+    with keyed.served.connect() as plain, keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+        partition = plain.create_partition(0x16)
+        lines = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
+        made = Functions(plain, partition).put(LINE_OF_PART, name="slow", contract=lines)
+        objs = [alice.create(keyed.pid) for _ in range(14)]
+        for obj in objs:
+            for end in (*range(PART, 4 * PART + 1, PART), 4 * PART + MIB):
+                alice.write(obj, end - 1, b"\n")
+            Functions(alice, partition).attach(obj, [FunctionStage(made.id)])
+        bob.read(alice.create_and_write(keyed.pid, b"text"), 0, 4)  # the unit attention comes here
+        waiting = [bob.submit(rq.read(obj, 0, 4)) for obj in objs[1:]]
+        assert waiting[-1].reply(WAIT_S).response.status == BUSY
+        mine = alice.submit(rq.read(objs[0], 0, 4)).reply(WAIT_S)
+        assert mine.error is None and bytes(mine.data) == b"x\nx\n"
+        refused = [each.reply(WAIT_S).response.status for each in waiting[:-1]].count(BUSY)
+        assert refused < len(waiting) - 1
+        for obj in objs:
+            alice.remove(obj)
+        plain.remove_partition(partition, contents=True)
+
+
+def test_a_reader_does_not_wait_for_the_turn_of_another(keyed: Keyed) -> None:
+    """Two users need the same result, which is kept, and one of them has many calls in front of it."""
+    with keyed.served.connect() as plain, keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+        partition = plain.create_partition(0x16)
+        kept = Contract(OutputSize.SAME, deterministic=True)
+        code = SLOW.format(number=0).encode()
+        made = Functions(plain, partition).put(code, name="slow", contract=kept)
+        objs = [alice.create_and_write(keyed.pid, b"text") for _ in range(16)]
+        for obj in objs:
+            Functions(alice, partition).attach(obj, [FunctionStage(made.id)])
+        waiting = [bob.submit(rq.read(obj, 0, 4)) for obj in objs]
+        ends: list[int] = []
+
+        def follow(pending: PendingReply) -> None:
+            assert pending.reply(WAIT_S).error is None
+            ends.append(1)
+
+        with ThreadPoolExecutor(len(waiting)) as threads:
+            followed = [threads.submit(follow, each) for each in waiting]
+            until(lambda: len(ends) > 0)
+            before = len(ends)
+            assert bytes(alice.read(objs[-1], 0, 4)) == b"text"
+            after = len(ends)
+            for each in followed:
+                each.result(WAIT_S)
+        assert after - before < 8, "those that ran, and those that ended meanwhile"
+        for obj in objs:
+            alice.remove(obj)
         plain.remove_partition(partition, contents=True)

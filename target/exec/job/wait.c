@@ -26,12 +26,12 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 	osd_assert_held(&exec->lock);
 	if (exec->quiescing)
 		return OSD_E_QUEUE_FULL;
-	status = osd_places_take(&exec->wait_places, order->principal, &holder);
+	status = osd_places_take(&exec->wait_places, order->principal, 1, &holder);
 	if (status != OSD_OK)
 		return status;
 	wait = malloc(sizeof(*wait));
 	if (!wait) {
-		osd_places_give(&exec->wait_places, holder);
+		osd_places_give(&exec->wait_places, holder, 1);
 		return OSD_E_NO_MEMORY;
 	}
 	*wait = (struct osd_exec_wait){
@@ -80,7 +80,7 @@ void osd_exec_wait_take(struct osd_exec *exec, struct osd_exec_wait *wait)
 {
 	osd_assert_held(&exec->lock);
 	unreserve(exec, wait);
-	osd_places_give(&exec->wait_places, wait->holder);
+	osd_places_give(&exec->wait_places, wait->holder, 1);
 	wait->next = NULL;
 }
 
@@ -99,7 +99,7 @@ static void take(struct osd_exec *exec, struct osd_exec_wait **link, struct osd_
 	struct osd_exec_wait *wait = *link;
 
 	*link = wait->next;
-	osd_places_give(&exec->wait_places, wait->holder);
+	osd_places_give(&exec->wait_places, wait->holder, 1);
 	wait->next = *taken;
 	*taken = wait;
 }
