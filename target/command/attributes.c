@@ -10,6 +10,7 @@
 #include "command/osc.h"
 #include "command/task_management.h"
 #include "object/page_provider.h"
+#include "security/security.h"
 
 /* CDB bytes that failures point at. */
 enum {
@@ -175,6 +176,16 @@ static bool is_proof(const struct osd_attr *attr)
 	return attr->page == OSD_PAGE_CURRENT_COMMAND && attr->number == OSD_NUMBER_ALL;
 }
 
+/* Who gets them: the page of a function has texts that are for one user alone.  txn NULL: of the command alone. */
+static void get_for(struct osd_request *request, struct osd_txn *txn, uint32_t page,
+		    struct osd_principal *principal)
+{
+	if (!txn || (page != OSD_PAGE_FUNCTION && page != OSD_PAGE_ALL))
+		return;
+	osd_command_principal(request, &request->security.proof.grant, principal);
+	osd_txn_act_for(txn, principal->key);
+}
+
 /* As for set: names all attributes that are refused. */
 static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
 			       struct osd_object_id id, bool (*filter)(uint32_t page),
@@ -183,12 +194,14 @@ static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
 	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_ATTRIBUTE_MAX);
 	struct osd_attr_list list = request->attributes->get_list;
 	struct collecting collecting = {request, txn, id, writer, buffer, 0};
+	struct osd_principal principal;
 	enum osd_status status = OSD_OK, next;
 	struct osd_attr attr;
 
 	if (!buffer)
 		return OSD_E_NO_MEMORY;
 	while (osd_attr_list_next(&list, &attr)) {
+		get_for(request, txn, attr.page, &principal);
 		if ((filter && !filter(attr.page)) || (without_proof && is_proof(&attr)))
 			continue;
 		next = osd_command_aborted(request) ? OSD_E_TASK_ABORTED
@@ -203,6 +216,8 @@ static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
 		if (status != OSD_E_PARAM_FIELD)
 			break;
 	}
+	if (txn)
+		osd_txn_act_for(txn, NULL);
 	return status;
 }
 

@@ -87,6 +87,7 @@ enum osd_status osd_hook_call(const struct osd_hook_call *call, struct osd_exec_
 	submission = submission_of(call, code, (struct osd_exec_text){args, (uint32_t)length});
 	submission.principal = principal;
 	submission.payer = call->payer;
+	submission.audience = call->payer ? call->payer : call->hook->definer;
 	submission.definer = call->hook->definer;
 	osd_compile_for_calls(call->functions, call->exec, function, code);
 	status = osd_exec_submit(call->exec, &submission, &job, ret_refusal);

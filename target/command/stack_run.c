@@ -116,9 +116,7 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 	if (!ctx->script)
 		osd_command_principal(ctx->request, ctx->grant, &principal);
 	snprintf(run->reader, sizeof(run->reader), "%s", ctx->script ? ctx->script : principal.key);
-	if (run->stack->count == 0)
-		return OSD_OK;
-	if (!ctx->exec)
+	if (run->stack->count && !ctx->exec)
 		return OSD_E_ISOLATION;
 	return take_codes(ctx->functions, ctx->exec, run);
 }
@@ -264,6 +262,7 @@ enum osd_status osd_stack_run_call(struct osd_stack_run *run)
 	name_principal(run, &stage_of(run)->function, principal);
 	submission.principal = principal;
 	submission.payer = payer_of(run);
+	submission.audience = run->reader;
 	submission.definer = stage_of(run)->definer;
 	status = osd_exec_submit(run->exec, &submission, &job, &refusal);
 	if (status == OSD_E_QUEUE_FULL) {

@@ -100,7 +100,8 @@ static enum osd_status start_threads(struct osd_target *target)
 /* ---- the rooms, from the lowest up ----------------------------------------------------------- */
 
 /* Of a job or of a plain call. */
-static void function_called(struct osd_exec *exec, const struct osd_job_record *record,
+static void function_called(struct osd_exec *exec, const struct osd_job *job,
+			    const struct osd_job_record *record,
 			    const struct osd_exec_outcome *outcome)
 {
 	const bool failed = outcome && outcome->form == OSD_RESULT_REPORT;
@@ -114,6 +115,7 @@ static void function_called(struct osd_exec *exec, const struct osd_job_record *
 		.method = record->function.method,
 		.report = failed ? outcome->result : NULL,
 		.report_length = failed ? outcome->result_length : 0,
+		.audience = job->audience,
 	};
 
 	osd_function_called(exec->functions, &call);
@@ -123,7 +125,7 @@ static void job_ended(struct osd_exec *exec, const struct osd_job *job,
 		      const struct osd_job_record *record, const struct osd_exec_outcome *outcome)
 {
 	if (exec->functions && record->function.id.object_id && !(record->flags & OSD_JOB_ARRAY))
-		function_called(exec, record, outcome);
+		function_called(exec, job, record, outcome);
 	if (!(record->flags & (OSD_JOB_MEMBER | OSD_JOB_PLAIN)))
 		osd_recent_ended(exec->recent, record);
 	osd_figures_ended(exec, job, record);

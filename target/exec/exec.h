@@ -83,6 +83,9 @@ struct osd_exec_submission {
 	const char *principal;	       /* the principal that is charged and shares fairly
 				        * (security/security.h) */
 	const char *payer;   /* of a stage: shares the queue and holds places instead; NULL: the principal does */
+	/* Of a stage: the principal whose data it sees.  If a capability names that user, nobody else may see the report of a
+	 * failure.  NULL: not known. */
+	const char *audience;
 	const char *definer; /* of a stage: the pool must admit this principal instead; NULL: it is no stage */
 
 	/* What runs. */

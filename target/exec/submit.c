@@ -10,6 +10,7 @@
 #include "exec/acceptance.h"
 #include "exec/target.h"
 #include "function/function.h"
+#include "security/security.h"
 
 #define CLOSED_MSEC	 10000	     /* until a pool may be open again: longer than any queue */
 #define KEPT_CONTENT_MAX (16u << 10) /* arguments and code kept in memory while the job waits */
@@ -165,6 +166,15 @@ static bool keep_content(struct osd_job *job, const struct osd_exec_submission *
 	if (code)
 		memcpy(job->content + args->length, submission->code, code);
 	return true;
+}
+
+/* False: no memory for it. */
+static bool keep_audience(struct osd_job *job, const struct osd_exec_submission *submission)
+{
+	bool named = submission->audience && osd_principal_is_named(submission->audience);
+
+	job->audience = named ? strdup(submission->audience) : NULL;
+	return job->audience || !named;
 }
 
 /* exec->lock held, nothing reserved yet.  Why the submission is refused; OSD_REFUSAL_COUNT: it is
@@ -439,7 +449,7 @@ static enum osd_status make_job(struct osd_acceptance *acceptance)
 	struct osd_job *job = osd_job_create(acceptance->exec, &acceptance->record, acceptance->pool);
 	enum osd_status status = job ? osd_flow_prepare(job, &request) : OSD_E_NO_MEMORY;
 
-	if (status == OSD_OK && !keep_content(job, submission))
+	if (status == OSD_OK && (!keep_content(job, submission) || !keep_audience(job, submission)))
 		status = OSD_E_NO_MEMORY;
 	if (status != OSD_OK) {
 		osd_job_unref(job);

@@ -54,7 +54,7 @@ static void drop(struct osd_functions *functions, struct entry *entry)
 	if (strcmp(entry->function.engine, OSD_FUNCTION_COMPILED) == 0)
 		atomic_store(&functions->machine_due, true);
 	osd_function_release(functions, entry);
-	free(entry->calls.report);
+	osd_function_calls_release(&entry->calls);
 	*entry = functions->entries[--functions->count];
 }
 

@@ -8,6 +8,8 @@
 #include "base/util.h"
 #include "function/impl.h"
 
+#define HIDDEN "The report is for the user whose data it may show.\n"
+
 /* The end of a report says the most: there the traceback names the error. */
 static uint8_t *copy_report(const struct osd_function_call *call, size_t *ret_length)
 {
@@ -29,19 +31,36 @@ static void count(struct calls *calls, const struct osd_function_call *call)
 	calls->last_msec = call->ended_msec;
 }
 
-/* Returns the report of the failure before, which the caller frees. */
-static uint8_t *count_failure(struct calls *calls, const struct osd_function_call *call,
-			      uint8_t *report, size_t length)
+void osd_function_calls_release(struct calls *calls)
 {
-	uint8_t *before = calls->report;
+	free(calls->report);
+	free(calls->audience);
+}
+
+/* Exchanges what the entry keeps of a failure for what is given. */
+static void count_failure(struct calls *calls, const struct osd_function_call *call,
+			  struct calls *kept)
+{
+	struct calls before = *calls;
 
 	calls->failed++;
 	calls->failed_msec = call->ended_msec;
 	calls->reason = call->reason;
 	snprintf(calls->method, sizeof(calls->method), "%s", call->method);
-	calls->report = report;
-	calls->report_length = length;
-	return before;
+	calls->report = kept->report;
+	calls->report_length = kept->report_length;
+	calls->audience = kept->audience;
+	*kept = before;
+}
+
+/* A report that cannot be kept for its audience alone is not kept. */
+static struct calls copy_failure(const struct osd_function_call *call)
+{
+	struct calls copy = {.audience = call->audience ? strdup(call->audience) : NULL};
+
+	if (call->reason && (copy.audience || !call->audience))
+		copy.report = copy_report(call, &copy.report_length);
+	return copy;
 }
 
 static void count_signer(struct osd_functions *functions, const struct osd_function_call *call)
@@ -81,8 +100,7 @@ size_t osd_functions_signer_calls(struct osd_functions *functions,
 
 void osd_function_called(struct osd_functions *functions, const struct osd_function_call *call)
 {
-	size_t length = 0;
-	uint8_t *report = call->reason ? copy_report(call, &length) : NULL;
+	struct calls kept = copy_failure(call);
 
 	osd_lock(&functions->lock);
 	count_signer(functions, call);
@@ -94,15 +112,31 @@ void osd_function_called(struct osd_functions *functions, const struct osd_funct
 			continue;
 		count(&entry->calls, call);
 		if (call->reason)
-			report = count_failure(&entry->calls, call, report, length);
+			count_failure(&entry->calls, call, &kept);
 		break;
 	}
 	osd_unlock(&functions->lock);
-	free(report);
+	osd_function_calls_release(&kept);
+}
+
+/* The data of a user may be in the report of a function that they have passed through. */
+static size_t put_report(const struct calls *calls, const char *reader, char *to)
+{
+	bool shown = !calls->audience || (reader && strcmp(reader, calls->audience) == 0);
+
+	if (!calls->report_length)
+		return 0;
+	if (!shown) {
+		memcpy(to, HIDDEN, strlen(HIDDEN));
+		return strlen(HIDDEN);
+	}
+	memcpy(to, calls->report, calls->report_length);
+	return calls->report_length;
 }
 
 void osd_function_get_calls(struct osd_functions *functions, struct osd_object_id id,
-			    uint8_t *buffer, size_t capacity, size_t *ret_length)
+			    const char *reader, uint8_t *buffer, size_t capacity,
+			    size_t *ret_length)
 {
 	char line[OSD_FUNCTION_CALLS_MAX];
 	const struct calls *calls;
@@ -121,9 +155,7 @@ void osd_function_get_calls(struct osd_functions *functions, struct osd_object_i
 					calls->plain, calls->recorded, calls->failed,
 					calls->last_msec, calls->failed_msec, calls->reason,
 					calls->method);
-		if (calls->report_length)
-			memcpy(line + used, calls->report, calls->report_length);
-		used += calls->report_length;
+		used += put_report(calls, reader, line + used);
 	}
 	osd_unlock(&functions->lock);
 	memcpy(buffer, line, OSD_MIN(used, capacity));

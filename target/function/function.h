@@ -174,6 +174,7 @@ struct osd_function_call {
 	const char *method;
 	const uint8_t *report; /* the reason of a failure, as text; a call with a record has it there */
 	size_t report_length;
+	const char *audience; /* the only principal who may see the report; NULL: all may */
 };
 /* Counts the call for its signer.  If this version of the function still is active, counts it there, too, and keeps the
  * report of the last failure.  Any thread; other locks may be held. */

@@ -53,6 +53,7 @@ struct calls {
 	char method[OSD_FUNCTION_WORD_MAX + 1];
 	uint8_t *report; /* owned; NULL: none */
 	size_t report_length;
+	char *audience; /* owned: who may see it; NULL: all */
 };
 
 struct entry {
@@ -129,9 +130,12 @@ uint64_t osd_functions_reserved(const struct osd_functions *functions,
 				const struct osd_function *next, struct osd_object_id replaced);
 
 /* calls.c.  Attribute MANIFEST_CALLS of an active function; *ret_length 0: it is not active.  At most
- * OSD_FUNCTION_CALLS_MAX bytes. */
+ * OSD_FUNCTION_CALLS_MAX bytes.  reader: principal that gets it; NULL: not known. */
 void osd_function_get_calls(struct osd_functions *functions, struct osd_object_id id,
-			    uint8_t *buffer, size_t capacity, size_t *ret_length);
+			    const char *reader, uint8_t *buffer, size_t capacity,
+			    size_t *ret_length);
+/* Frees what it owns. */
+void osd_function_calls_release(struct calls *calls);
 
 /* active.c.  The removal hook of object/; arg: struct osd_functions. */
 enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_object_id id);

@@ -192,7 +192,8 @@ static enum osd_status get(void *context, struct osd_txn *txn, struct osd_object
 	if (number == MANIFEST_BOX_KEY)
 		return get_box_key(context, buffer, capacity, ret_length);
 	if (number == MANIFEST_CALLS) {
-		osd_function_get_calls(context, id, buffer, capacity, ret_length);
+		osd_function_get_calls(context, id, osd_txn_acts_for(txn), buffer, capacity,
+				       ret_length);
 		return OSD_OK;
 	}
 	if (number == MANIFEST_USERS) {

@@ -207,9 +207,10 @@ struct osd_txn_watcher {
 	void *arg;
 };
 void osd_txn_watch_by(struct osd_txn *txn, const struct osd_txn_watcher *watcher);
-/* The principal that sets attributes from here on, borrowed; NULL: the target, or a script.  It is kept with each function
- * that it attaches (stack.h, hooks.h). */
+/* The principal that sets or gets attributes from here on, borrowed; NULL: the target, or a script.  It is kept with each
+ * function that it attaches (stack.h, hooks.h), and providers of pages may ask for it. */
 void osd_txn_act_for(struct osd_txn *txn, const char *principal);
+const char *osd_txn_acts_for(const struct osd_txn *txn);
 /* About how many bytes of attributes and memberships the transaction has changed.  Long work uses it to
  * decide where the next transaction begins. */
 uint64_t osd_txn_weight(const struct osd_txn *txn);

@@ -52,6 +52,11 @@ void osd_txn_act_for(struct osd_txn *txn, const char *principal)
 	txn->principal = principal;
 }
 
+const char *osd_txn_acts_for(const struct osd_txn *txn)
+{
+	return txn->principal;
+}
+
 uint64_t osd_txn_weight(const struct osd_txn *txn)
 {
 	return txn->weight;

@@ -63,3 +63,8 @@ void osd_principal_derive(const struct osd_grant *grant, const char *chap_name,
 	name(ret_principal->name, "unverified:", initiator_name, strlen(initiator_name));
 	name(ret_principal->key, "addr:", address, strlen(address));
 }
+
+bool osd_principal_is_named(const char *key)
+{
+	return strncmp(key, "audit:", strlen("audit:")) == 0;
+}

@@ -27,5 +27,7 @@ struct osd_principal {
 void osd_principal_derive(const struct osd_grant *grant, const char *chap_name,
 			  const char *initiator_name, const char *address,
 			  struct osd_principal *ret_principal);
+/* Whether the key is of a user whom a capability names.  All commands of such a user have that key. */
+bool osd_principal_is_named(const char *key);
 
 #endif

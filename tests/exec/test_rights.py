@@ -16,7 +16,7 @@ import pytest
 import pyosd
 from pyosd import requests as rq
 from pyosd.commands.provision import Provisioner
-from pyosd.errors import PermissionDenied
+from pyosd.errors import OSDError, PermissionDenied, ScriptError
 from pyosd.functions import (
     Contract,
     Functions,
@@ -44,6 +44,7 @@ pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 ALICE, BOB = b"alice".ljust(20, b"\0"), b"bob".ljust(20, b"\0")
 METHOD = 1
 BUSY = 8  # SAM-5
+EXCEPTION = 201
 TAG = 0x4000_0001
 FOLLOWED = AttributeId(Page.JOB_STATUS, 3)
 COMPUTES = "osd.log('up')\nimport time\nwhile True: time.sleep(0.001)"
@@ -60,7 +61,9 @@ class Keyed:
         master = MasterKey.read(served.master_key)
         self.keys, self.system_id = Provisioner(self.plain, master), master.system_id
         self.pid = self.plain.create_partition()
-        self.keys.add(self.pid)
+        self.functions = self.plain.create_partition(0x17)
+        for each in (self.pid, self.functions):
+            self.keys.add(each)
         self.obj = self.plain.create_and_write(self.pid, b"0123456789abcdef")
         method = AttributeValue(Page.PARTITION_SECURITY, METHOD, bytes((SecurityMethod.CAPKEY,)))
         self.plain.set_attributes(ref(self.pid), [method])
@@ -449,6 +452,56 @@ def test_functions_of_a_client_are_one_in_the_queue(keyed: Keyed, changes: bool)
         for request in requests:
             alice.remove(ref(request.partition_id, request.object_id))
         plain.remove_partition(partition, contents=True)
+
+
+SPY = """
+import osd
+
+def main(args):
+    raise ValueError(bytes(osd.stage(args).data))
+
+def check(args):
+    raise ValueError(bytes(osd.change(args).data))
+"""
+SECRET = b"of alice alone"
+
+
+@pytest.mark.parametrize("changes", [False, True], ids=["read", "change"])
+def test_the_report_of_a_function_is_for_the_user_whose_data_it_saw(
+    keyed: Keyed, changes: bool
+) -> None:
+    """An optional function fails, and nobody notices: whoever has written it must not get the data."""
+    with keyed.served.connect() as plain:
+        partition = keyed.functions
+        with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+            made = Functions(plain, partition).put(
+                SPY,
+                name="spy",
+                methods=("main", "check"),
+                contract=Contract(OutputSize.SAME, optional=True),
+            )
+            obj = alice.create_and_write(keyed.pid, SECRET)
+            mine = Functions(alice, partition)
+            if changes:
+                mine.hook(obj, Hook(made.id, HookEvent.WRITE, method="check"))
+                with pytest.raises(OSDError):
+                    alice.write(obj, 0, SECRET)
+                mine.unhook(obj)
+            else:
+                mine.attach(obj, [FunctionStage(made.id)])
+                assert bytes(alice.read(obj, 0, len(SECRET))) == SECRET
+            for reader in (bob, plain):
+                seen = Functions(reader, partition).calls(made).failure
+                assert seen is not None and seen.reason == EXCEPTION
+                assert SECRET.decode() not in seen.report and "whose data" in seen.report
+            own = mine.calls(made).failure
+            assert own is not None and SECRET.decode() in own.report
+            with pytest.raises(ScriptError):
+                mine.call("spy", "plainly", zone=ref(keyed.pid))
+            plainly = Functions(bob, partition).calls(made).failure
+            assert plainly is not None and "Error" in plainly.report
+            alice.remove(obj)
+            Functions(plain, partition).remove(made)
 
 
 MIB = 1 << 20

@@ -42,6 +42,7 @@ void osd_job_unref(struct osd_job *job)
 		return;
 	job->kind->release(job);
 	free(job->content);
+	free(job->audience);
 	osd_function_code_put(job->code);
 	free(job);
 }

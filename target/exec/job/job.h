@@ -63,6 +63,7 @@ struct osd_job {
 	uint8_t *content;	 /* arguments and code, if small; else they are read at the start */
 	struct osd_function_code *code; /* of a call without a record, whose content are the arguments; constant,
 					 * a reference; NULL: none */
+	char *audience; /* owned; constant: of a stage, the only user who may see its report; NULL: all may */
 	uint64_t accepted_usec, started_usec; /* monotonic */
 	uint64_t ready_usec;	      /* when it was last queued: it waits for no other job then */
 	bool starving_known;	      /* run's: record.starved_usec is all of its starving */
