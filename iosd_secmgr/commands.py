@@ -97,10 +97,11 @@ def init(
         authority=not no_ca,
     )
     host = names[0] if names else "localhost"
+    listen = f" --listen ADDRESS:8471    # an address of {host}" if names else ""
     click.echo(token)
     settings.say(
         f"the token of {admin} is in this file; next:\n"
-        f"  osd secmgr serve --data {folder}\n"
+        f"  osd secmgr serve --data {folder}{listen}\n"
         f"  export IOSD_SECMGR=https://{host}:8471 IOSD_SECMGR_TOKEN_FILE={token}"
         + ("" if no_ca else f" IOSD_SECMGR_CA={folder / pki.CA}")
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import json
 import logging
+import os
 import ssl
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -84,6 +86,16 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), number
 
 
+def cannot_listen(error: OSError) -> str:
+    """The cause, in the system's words, and the remedy.  asyncio's text repeats the address."""
+    known = {
+        errno.EADDRINUSE: "another program does: choose another port with --listen",
+        errno.EADDRNOTAVAIL: "this host does not have the address: 'ip address' lists those it has",
+    }
+    number = error.errno or 0
+    return known.get(number, os.strerror(number))
+
+
 class Web:
     """The server.  One event loop; what may take time runs in threads."""
 
@@ -115,7 +127,7 @@ class Web:
             )
         except OSError as error:
             await self._runner.cleanup()
-            raise SecmgrError(f"cannot listen at {address}: {error.strerror}") from None
+            raise SecmgrError(f"cannot listen at {address}: {cannot_listen(error)}") from None
         port = self._server.sockets[0].getsockname()[1]
         return f"https://{f'[{host}]' if ':' in host else host}:{port}"
 

@@ -31,6 +31,9 @@ MARGIN_S = 30.0
 TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 
 
+OUT_OF_TIME = ("certificate is not yet valid", "certificate has expired")
+
+
 class SecmgrUnreachable(errors.Unreachable):
     """The security manager does not answer.  The target may be well.  hint: what to check."""
 
@@ -41,11 +44,28 @@ class SecmgrUnreachable(errors.Unreachable):
 
     def __init__(self, text: str, *, untrusted: bool = False) -> None:
         super().__init__(text)
-        if untrusted:
+        if untrusted and any(words in text for words in OUT_OF_TIME):
+            self.hint = "compare the clocks of this host and of the security manager's"
+        elif untrusted:
             self.hint = (
                 "name the file ca.pem that 'osd secmgr init' made (IOSD_SECMGR_CA, or secmgr-ca of the "
                 "profile), and the host by a name of its certificate"
             )
+
+
+class AccessRefused(errors.PermissionDenied):
+    """The security manager gives the user no credential.  hint: what to do about it."""
+
+    def __init__(self, text: str, *, known: bool) -> None:
+        """known: the security manager knows the user."""
+        super().__init__(0, 0, 0, text, sam_status=0)
+        if not known:
+            self.hint = (
+                "an administrator of the security manager makes another token: "
+                "osd acl token add USER --save FILE"
+            )
+        elif " lacks " in text:
+            self.hint = "an administrator of the security manager permits more: 'osd acl add'"
 
 
 class SecmgrRefused(errors.OSDError):
@@ -57,7 +77,7 @@ class SecmgrRefused(errors.OSDError):
 def refusal(code: str, text: str) -> errors.OSDError:
     """The exception for an answer of the security manager."""
     if code in ("not-permitted", "unauthenticated"):
-        return errors.PermissionDenied(0, 0, 0, text, sam_status=0)
+        return AccessRefused(text, known=code == "not-permitted")
     if code == "absent":
         return errors.NotFound(0, 0, 0, text, sam_status=0)
     if code in ("target-unreachable", "not-ready"):

@@ -110,13 +110,13 @@ def covers(capability: Capability, need: Need) -> bool:
     return inside and allowed.partition_id == wanted.partition_id
 
 
-def denied(need: Need) -> PermissionDenied:
-    """The error of a source that has no credential for a need."""
+def denied(need: Need, *, expired: bool = False) -> PermissionDenied:
+    """The error of a source that has no credential for a need.  expired: it has one that has expired."""
     wanted = need.permissions.name or hex(need.permissions)
     kind = need.object_type.name.lower().replace("_", " ")
-    return PermissionDenied(
-        0, 0, 0, f"no credential for {kind} {need.obj} that allows {wanted}", sam_status=0
-    )
+    text = f"no credential for {kind} {need.obj} that allows {wanted}"
+    text += "; the one given has expired: 'osd cred get' asks for another" if expired else ""
+    return PermissionDenied(0, 0, 0, text, sam_status=0)
 
 
 class StaticSource:
@@ -171,10 +171,11 @@ class StaticSource:
         """The first that covers it (CredentialSource.credential)."""
         need = Need(obj, object_type, permissions)
         with self._lock:
-            for each in self._credentials:
-                if covers(each.capability, need) and each.lasts():
-                    return each
-        raise denied(need)
+            found = [each for each in self._credentials if covers(each.capability, need)]
+        for each in found:
+            if each.lasts():
+                return each
+        raise denied(need, expired=bool(found))
 
     def refused(self, credential: Credential) -> None:
         """Hand it out no more (CredentialSource.refused)."""

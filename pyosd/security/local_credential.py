@@ -170,7 +170,8 @@ def advice() -> str:
         "the target requires a credential: run this as the user who serves the target, or ask that user "
         "for a copy of its credential and name it with --credentials or IOSD_CREDENTIALS"
         + (f" ({where})" if where else "")
-        + "; a security manager gives out credentials, too (docs/secmgr.md)"
+        + "; if a security manager has the keys of the target ('osd key import'), only that gives out "
+        "credentials: name it with IOSD_SECMGR (docs/secmgr.md)"
     )
 
 

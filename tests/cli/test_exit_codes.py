@@ -17,7 +17,7 @@ from pyosd.cli.frame.hints import hints
 from pyosd.cli.frame.verb import explain
 from pyosd.cli.jobs.job_view import exit_code
 from pyosd.profiles import ProfileError
-from pyosd.types import ref
+from pyosd.types import Sense, ref
 from pyosd.wire.job_status import JobState, JobStatus
 
 
@@ -145,6 +145,8 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
     code, words = run("target", "check", "--data", str(tmp_path / "nope"))
     assert code == Exit.NO_INPUT
     assert words.endswith("--data says where the store is\n")
+    code, backup = run("target", "backup", "make", str(tmp_path), "--data", str(tmp_path / "nope"))
+    assert code == Exit.NO_INPUT and backup == words
     (tmp_path / "file").touch()
     code, words = run("target", "check", "--data", str(tmp_path / "file"))
     assert code == Exit.NO_INPUT and "Not a directory" in words
@@ -161,3 +163,9 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_a_refusal_has_a_remedy(ascq: int, words: str) -> None:
     assert any(words in line for line in hints(errors.OSDError(5, 0x80, ascq, "refused")))
+
+
+def test_an_expired_capability_has_a_remedy() -> None:
+    sense = Sense(5, 0x24, 0, field_pointer=84)
+    expired = errors.PermissionDenied(5, 0x24, 0, "expired", sense=sense)
+    assert any("clocks" in line for line in hints(expired))

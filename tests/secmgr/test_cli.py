@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -16,8 +17,10 @@ from click.testing import CliRunner, Result
 
 from iosd_secmgr import folder as folders
 from iosd_secmgr.folder import ADMIN_TOKEN
+from iosd_secmgr.http.web import cannot_listen
 from pyosd.cli import main
 from pyosd.cli.frame.codes import Exit
+from pyosd.secmgr.client import SecmgrUnreachable
 from pyosd.secmgr.files import write_private
 from pyosd.security.credentials import StaticSource
 from pyosd.wire.capability import SecurityMethod
@@ -105,10 +108,11 @@ def test_from_the_first_target_to_a_credential(admin: Run, served: Served, tmp_p
     admin("acl", "rm", whole)
     file = tmp_path / "credentials"
     ids = alice("cred", "get", "READ", "0x10000/0x10000", "--save", file).stdout.split()
-    alice(
+    refused = alice(
         *("cred", "get", "WRITE", "0x10000/0x10000", "--save", tmp_path / "no"),
         code=Exit.NOT_PERMITTED,
     )
+    assert "'osd acl add'" in refused.output
     assert len(StaticSource.read(file)._credentials) == 1
     [shown] = json.loads(admin("cred", "show", file, "-o", "json").stdout)["capabilities"]
     assert (shown["id"], shown["permissions"]) == (ids[0], ["READ"])
@@ -248,8 +252,23 @@ def test_nobody_there(osd: Run, served: Served, tmp_path: Path) -> None:
     there = {"IOSD_SECMGR_TOKEN_FILE": token, "IOSD_SECMGR_CA": served.ca}
     osd("acl", "ls", "--secmgr", "https://127.0.0.1:1", code=Exit.UNREACHABLE, **there)
     osd("acl", "ls", "--secmgr", "http://127.0.0.1:1", code=Exit.CONFIG, **there)
+    another = tmp_path / "another.token"
+    another.write_text("0" * 64)
+    another.chmod(0o600)
+    unknown = {**there, "IOSD_SECMGR_TOKEN_FILE": another}
+    refused = osd("acl", "ls", "--secmgr", served.url, code=Exit.NOT_PERMITTED, **unknown)
+    assert "osd acl token add" in refused.output
     token.chmod(0o644)
     osd("acl", "ls", "--secmgr", served.url, code=Exit.CONFIG, **there)
+
+
+def test_a_clock_that_differs_is_named() -> None:
+    """Also an address where the security manager cannot listen."""
+    behind = "certificate verify failed: certificate is not yet valid"
+    assert "clocks" in SecmgrUnreachable(behind, untrusted=True).hint
+    assert "ca.pem" in SecmgrUnreachable("unable to get local issuer", untrusted=True).hint
+    assert "--listen" in cannot_listen(OSError(errno.EADDRINUSE, "in use"))
+    assert "'ip address'" in cannot_listen(OSError(errno.EADDRNOTAVAIL, "no such"))
 
 
 def test_a_profile_says_it(osd: Run, served: Served, tmp_path: Path) -> None:
@@ -282,6 +301,7 @@ def test_init_and_serve(osd: Run, tmp_path: Path) -> None:
     made = init("--passphrase", "--name", "keys.example")
     assert made.stdout.strip() == str(folder / ADMIN_TOKEN)
     assert "IOSD_SECMGR=https://keys.example:8471 " in made.stderr
+    assert "--listen ADDRESS:8471    # an address of keys.example\n" in made.stderr
     assert "not empty" in init(code=Exit.CONFIG).stderr
     assert folder.stat().st_mode & 0o777 == 0o700
     for file in folder.iterdir():

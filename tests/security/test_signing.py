@@ -369,6 +369,16 @@ def test_a_source_with_nothing_else_leaves_the_refusal() -> None:
         Commands(scripted, StaticSource([made])).write(OBJ, 0, b"abc")
 
 
+def test_a_credential_that_has_expired_is_named() -> None:
+    made = KeySource({PID: KEY}, SYSTEM_ID, method=CMDRSP, lifetime=-60).credential(
+        OBJ, ObjectType.USER_OBJECT, Permission.WRITE
+    )
+    with pytest.raises(PermissionDenied, match="has expired: 'osd cred get'"):
+        StaticSource([made]).credential(OBJ, ObjectType.USER_OBJECT, Permission.WRITE)
+    with pytest.raises(PermissionDenied, match=r"that allows READ$"):
+        StaticSource([made]).credential(OBJ, ObjectType.USER_OBJECT, Permission.READ)
+
+
 def test_a_read_that_was_sent_twice_is_sent_with_another_nonce() -> None:
     osd, scripted, _ = target(CMDRSP, Refused(0x24, 6), Good(b"abc"))
     assert bytes(osd.read(OBJ, 0, 3)) == b"abc"

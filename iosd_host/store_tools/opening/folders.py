@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -229,7 +230,7 @@ def open_roots(data: Path, ssd: Path | None) -> Iterator[Roots]:
         roots = []
         for path, role in wanted:
             try:
-                if not path.is_dir():
+                if not stat.S_ISDIR(path.stat().st_mode):
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
                 if not is_store(path, role):
                     raise Refused(EXIT_NO_INPUT, f"'{path}' holds no iosd store")

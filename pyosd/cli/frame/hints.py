@@ -18,6 +18,11 @@ SIGNATURE = "'osd fn put --sign KEY' signs it; the administrator lists the key (
 SIGNER = (
     "the administrator lists the key in the file of function_signers, and reloads the configuration"
 )
+EXPIRED_FIELD = 84  # the byte of the CDB at fault: when the capability expires
+EXPIRED = (
+    "'osd cred get' asks for a new credential; if this one is new, compare the clocks of the target "
+    "and of the host that made it"
+)
 SPACE = "'osd target df --partitions' shows the space and the quotas"
 REMEDIES = {
     (0x55, 0x07): SPACE,
@@ -35,6 +40,8 @@ def hints(error: BaseException) -> Iterator[str]:
     code = (error.asc, error.ascq)
     if code in REMEDIES:
         yield REMEDIES[code]
+    if isinstance(error, errors.PermissionDenied) and error.field_pointer == EXPIRED_FIELD:
+        yield EXPIRED
     if code in FUNCTION_FAILED:
         yield from function_failure(error)
     if isinstance(error, errors.Invalid) and code == (0x26, 0x00):
