@@ -7,7 +7,7 @@ survey() asks the targets.  judge() decides about one object and sends nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -161,7 +161,12 @@ def _listed(cluster: Many, name: str, partition_id: int) -> dict[ObjectRef, Know
 
 
 def survey(
-    cluster: Many, partition_id: int, names: Iterable[str], *, all_data: bool = False
+    cluster: Many,
+    partition_id: int,
+    names: Iterable[str],
+    *,
+    all_data: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> States:
     """Ask targets for their copies of the objects that put() wrote.
 
@@ -170,6 +175,7 @@ def survey(
     Args:
         names: the targets to ask.
         all_data: compute the hashes of all data.
+        progress: called with the number of copies that were compared, and of all to compare.
 
     Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
         ValueError: an attribute of a copy has no valid value.
@@ -179,7 +185,7 @@ def survey(
     for end in at_once(lambda name: _listed(cluster, name, partition_id), asked).values():
         for obj, state in end.result().items():
             found.setdefault(obj, {})[state.target] = state
-    runs = {}
+    runs, total, done = {}, 0, 0
     for name in asked:
         unknown = [
             Copies(obj, (name,))
@@ -188,6 +194,7 @@ def survey(
             if all_data or not states[name].digest
         ]
         if unknown:
+            total += len(unknown)
             runs[name] = cluster.map_objects(
                 near.digest_of, unknown, speculate=False, limits=_LIMITS
             )
@@ -196,6 +203,8 @@ def survey(
             for outcome in run:
                 if name in run.lost:
                     raise Unreachable(f"{name}: {run.lost[name]}")
+                done += 1
+                progress(done, total)
                 if outcome.error.startswith("NotFound:"):  # removed since the list was made
                     del found[outcome.object][name]
                 else:

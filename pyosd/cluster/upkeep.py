@@ -13,9 +13,10 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyosd import requests
 from pyosd.cluster.at_once import at_once
@@ -115,6 +116,8 @@ class Upkeep:
         at_once: objects that are worked on at a time.
         all_data: compute the hashes of all data, instead of those that have changed since the last
             repair.
+        progress: called with "compared" or "restored", the number of copies or objects that are, and
+            the number of all. It is called by one thread at a time.
     """
 
     def __init__(
@@ -126,6 +129,7 @@ class Upkeep:
         rate: float = 0,
         at_once: int = _AT_ONCE,
         all_data: bool = False,
+        progress: Callable[[str, int, int], None] = lambda step, done, total: None,
     ) -> None:
         self._cluster, self._partition = cluster, partition_id
         self._asked = self._known(cluster.names, without)
@@ -133,7 +137,7 @@ class Upkeep:
         if at_once < 1:
             raise ValueError("at_once is at least 1")
         self._at_once, self._all_data = at_once, all_data
-        self._throttle = Throttle(rate)
+        self._throttle, self._progress = Throttle(rate), progress
         self._lock = threading.Lock()
 
     # ---- what people ask for --------------------------------------------------------------------
@@ -227,7 +231,11 @@ class Upkeep:
     def _verdicts(
         self, report: ClusterReport, copies: int | None, prefer: Prefer | None
     ) -> list[ObjectNeeds]:
-        states = survey(self._cluster, self._partition, self._asked, all_data=self._all_data)
+        states = survey(
+            *(self._cluster, self._partition, self._asked),
+            all_data=self._all_data,
+            progress=partial(self._progress, "compared"),
+        )
         report.objects = len(states)
         report.copies = sum(map(len, states.values()))
         return [
@@ -243,11 +251,11 @@ class Upkeep:
         pool = ThreadPoolExecutor(self._at_once)
         try:
             work = [pool.submit(self._restore, report, each, drop) for each in verdicts]
-            done, _ = wait(work, return_when=FIRST_EXCEPTION)
+            for number, each in enumerate(as_completed(work), 1):
+                each.result()
+                self._progress("restored", number, len(work))
         finally:
             pool.shutdown(cancel_futures=True)
-        for each in done:
-            each.result()
         return report
 
     def _restore(self, report: ClusterReport, verdict: ObjectNeeds, drop: bool) -> None:

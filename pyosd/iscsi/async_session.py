@@ -65,13 +65,19 @@ class AsyncIscsiTransport(Reconnecting):
         connection = self._connection
         if connection is not None and not connection.failed and not self._closed:
             return connection
+        seen = self._in_vain
         async with self._lock:
             if self._closed or self._connection is None:
                 raise SessionLost(CLOSED)
             if self._connection.failed:
+                self._share(seen)
                 old = self._connection
                 # The code that waits here may run in no task, and asyncio.timeout() needs one.
-                self._connection = await asyncio.create_task(self._reconnect())
+                try:
+                    self._connection = await asyncio.create_task(self._reconnect())
+                except Unreachable as error:
+                    self._in_vain = [error]
+                    raise
                 self._sent_before += old.bytes_sent
                 self._received_before += old.bytes_received
             if self._closed:  # meanwhile

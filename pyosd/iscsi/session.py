@@ -13,6 +13,7 @@ import re
 import socket
 import threading
 import time
+from copy import copy
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TypedDict, Unpack
@@ -205,11 +206,20 @@ class Reconnecting:
         )
         self._closed = False
         self._sent_before = self._received_before = 0
+        self._in_vain: list[Unreachable] = []  # the last attempt to connect anew, which failed
 
     def _begin_anew(self) -> Patience:
         """Have a new session identifier: the target may still know the old session."""
         self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
         return Patience(self._reconnect_timeout)
+
+    def _share(self, seen: list[Unreachable]) -> None:
+        """Fail as the attempt that others have made meanwhile: each would wait as long, one by one.
+
+        seen: _in_vain before the wait for their attempt.
+        """
+        if self._in_vain is not seen:
+            raise copy(self._in_vain[0])
 
 
 class Patience:
@@ -260,13 +270,19 @@ class IscsiTransport(Reconnecting):
 
     def _live(self) -> Connection:
         """The connection, a new one if need be."""
+        seen = self._in_vain
         with self._lock:
             if self._closed:
                 raise SessionLost(CLOSED)
             if self._connection.failed:
+                self._share(seen)
                 old = self._connection
                 old.abandon("replaced")
-                self._connection = self._reconnect()
+                try:
+                    self._connection = self._reconnect()
+                except Unreachable as error:
+                    self._in_vain = [error]
+                    raise
                 self._sent_before += old.bytes_sent
                 self._received_before += old.bytes_received
             return self._connection

@@ -210,8 +210,9 @@ def test_each_fault_is_found_and_repaired() -> None:
 
     del cluster.targets[second].stored[obj]
     assert faults(run(cluster).check()) == {(second, CopyFault.MISSING)}
-    report = run(cluster).repair()
-    assert report.ok and report.written == 1
+    told = list[tuple[str, int, int]]()
+    report = run(cluster, progress=lambda *step: told.append(step)).repair()
+    assert report.ok and report.written == 1 and told[-1] == ("restored", 1, 1)
     assert_placed(cluster, contents, 2)
 
     cluster.targets[second].stored[obj].set([AttributeValue(*UNFINISHED, b"1")])
@@ -472,7 +473,8 @@ def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> Non
 
     osd("cluster", "repair", hex(PARTITION), "--targets", two, code=18)
     three["c"].kill_all()
-    osd("cluster", "check", hex(PARTITION), "--targets", whole, code=69)
+    away = osd("cluster", "check", hex(PARTITION), "--targets", whole, code=69).stderr
+    assert "c does not answer" in away and "--without" in away
     osd("cluster", "check", hex(PARTITION), "--targets", whole, "--without", "c", code=1)
     osd("cluster", "repair", hex(PARTITION), "--targets", whole, "--without", "c")
     osd("cluster", "check", hex(PARTITION), "--targets", whole, "--without", "c", "--all-data")

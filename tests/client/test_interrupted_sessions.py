@@ -16,7 +16,7 @@ from pyosd import aio, connect, ref, requests
 from pyosd.cluster.at_once import at_once
 from pyosd.commands.async_unit import AsyncCommands
 from pyosd.commands.dialogue import Dialogue, finish, start
-from pyosd.errors import SessionLost
+from pyosd.errors import SessionLost, Unreachable
 from pyosd.iscsi.connection import Connection
 from pyosd.wire.transport import Command, Response
 from tests.client.fake_target import FakeTarget, Peer
@@ -136,6 +136,50 @@ def test_a_close_ends_the_wait_for_a_session() -> None:
         thread.join(DEADLINE_S)
         assert not thread.is_alive()
     assert "closed" in str(failure[0])
+
+
+class Crowd:
+    """A lock that says how many have come.  full: all of them."""
+
+    def __init__(self, size: int) -> None:
+        self.lock, self.full = threading.Lock(), threading.Event()
+        self.size, self.came = size, list[None]()
+
+    def __enter__(self) -> None:
+        self.came.append(None)
+        if len(self.came) >= self.size:
+            self.full.set()
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_threads_that_wait_for_a_lost_session_fail_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that tries to connect waits, and the others do not begin to wait when it gives up."""
+    fake = FakeTarget(drop)
+    target = connect(fake.url, reconnect_timeout=0)
+    fake.cut()
+    fake.close()
+    with pytest.raises(Unreachable):
+        target.test_unit_ready()
+    crowd, attempts = Crowd(3), list[int]()
+    reconnect = target._iscsi._reconnect
+
+    def counted() -> Connection:
+        assert crowd.full.wait(DEADLINE_S)
+        attempts.append(1)
+        return reconnect()
+
+    monkeypatch.setattr(target._iscsi, "_lock", crowd)
+    monkeypatch.setattr(target._iscsi, "_reconnect", counted)
+    ends = at_once(lambda _: target.test_unit_ready(), "abc")
+    assert all(isinstance(each.exception(), Unreachable) for each in ends.values())
+    assert len(attempts) == 1
+    with pytest.raises(Unreachable):  # a later command tries again
+        target.test_unit_ready()
+    assert len(attempts) == 2
+    target.close()
 
 
 def test_an_interrupt_between_sending_and_noting_a_command(

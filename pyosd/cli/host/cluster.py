@@ -17,6 +17,7 @@ from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, SIZE
 from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.host.everywhere import handle_of, targets_option
+from pyosd.cli.output.progress import step_bar
 from pyosd.cli.output.tables import (
     Column,
     JsonRow,
@@ -25,6 +26,7 @@ from pyosd.cli.output.tables import (
     format_seconds,
     print_json,
 )
+from pyosd.cluster.at_once import at_once
 from pyosd.cluster.map_object import MapConflict
 from pyosd.cluster.survey import CopyFinding, Prefer
 from pyosd.cluster.upkeep import ClusterReport, Upkeep
@@ -38,6 +40,10 @@ __all__ = ["cluster"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 SCHEMA = "iosd.cluster/1"
+AWAY = (
+    "run it again when the target answers: it continues. If the target stays down, --without leaves it "
+    "out (ls, check, repair); for put and rebalance, remove it from the file of targets"
+)
 COLUMNS = (
     Column("OBJECT", lambda row: row["id"]),
     Column("TARGET", lambda row: row["target"] or "-"),
@@ -151,13 +157,22 @@ def finish(settings: Settings, report: ClusterReport, done: str = "") -> None:
     settings.say(f"no fault in {found}{done}")
 
 
-def work(settings: Settings, act: Callable[[], ClusterReport]) -> None:
-    """Do it and print the report."""
-    begin = time.monotonic()
+def work(
+    settings: Settings,
+    handle: Many,
+    partition: ObjectRef,
+    how: dict[str, Any],
+    act: Callable[[Upkeep], ClusterReport],
+) -> None:
+    """Do it and print the report.  how: options of Upkeep."""
+    begin, pid = time.monotonic(), number_of(partition)
     try:
-        report = act()
+        with step_bar(settings.quiet) as bar:
+            report = act(Upkeep(handle, pid, progress=bar, **how))
     except MapConflict as error:
         raise Failure(Exit.WRONG_STATE, str(error)) from None
+    except KeyboardInterrupt:
+        raise Failure(Exit.INTERRUPTED, "interrupted; run it again: it continues") from None
     spent = format_seconds(time.monotonic() - begin)
     written = counted(report.written, "copy", "copies")
     text = f"; wrote {written} ({format_bytes(report.bytes)}), removed {report.removed}, in {spent}"
@@ -168,7 +183,10 @@ def work(settings: Settings, act: Callable[[], ClusterReport]) -> None:
 def handle_for(
     settings: Settings, targets_file: str | None, partition: ObjectRef
 ) -> Iterator[Many]:
-    """The targets; a refusal because one has no such partition names it.  Raises: Failure."""
+    """The targets; a refusal because one has no such partition, or is away, names it.
+
+    Raises: Failure.
+    """
     pid = number_of(partition)
     with handle_of(settings, targets_file) as handle:
         try:
@@ -185,6 +203,14 @@ def handle_for(
                 f"{partition} does not exist at {', '.join(lacking)}; each target needs it: "
                 f"'osd part create {partition} --target URL'",
             ) from None
+        except errors.Unreachable as error:
+            with handle_of(settings, targets_file) as again:  # its sessions wait for no other ones
+                ends = at_once(again.target, again.names)
+            away = ", ".join(name for name, end in ends.items() if end.exception())
+            if not away:
+                raise
+            lines = [f"{away} does not answer: {error}", AWAY, *getattr(error, "__notes__", ())]
+            raise Failure(Exit.UNREACHABLE, "\n  ".join(lines)) from None
 
 
 @click.group(cls=Group)
@@ -265,8 +291,11 @@ def check(
     Jobs at the targets compute the hashes of data that changed since the last repair.
     """
     with handle_for(settings, targets_file, partition) as handle:
-        upkeep = Upkeep(handle, number_of(partition), without=without, all_data=all_data)
-        finish(settings, upkeep.check())
+        pid = number_of(partition)
+        with step_bar(settings.quiet) as bar:
+            upkeep = Upkeep(handle, pid, without=without, all_data=all_data, progress=bar)
+            report = upkeep.check()
+        finish(settings, report)
 
 
 @cluster.command(cls=ClusterVerb)
@@ -289,10 +318,10 @@ def repair(
 
     If the command is interrupted, run it again: it continues.
     """
-    prefer = how.pop("prefer")
+    prefer, how["without"], how["all_data"] = how.pop("prefer"), without, all_data
     with handle_for(settings, targets_file, partition) as handle:
-        upkeep = Upkeep(handle, number_of(partition), without=without, all_data=all_data, **how)
-        work(settings, lambda: upkeep.repair(prefer=prefer and Prefer(prefer)))
+        chosen = prefer and Prefer(prefer)
+        work(settings, handle, partition, how, lambda upkeep: upkeep.repair(prefer=chosen))
 
 
 @cluster.command(cls=ClusterVerb)
@@ -328,8 +357,11 @@ def rebalance(
     Writes a new version of the partition's map to each target if the targets are others than before.
     Copies are removed last.  If the command is interrupted, run it again: it continues.
     """
-    prefer = how.pop("prefer")
+    prefer, how["all_data"] = how.pop("prefer"), all_data
+    chosen = prefer and Prefer(prefer)
+
+    def act(upkeep: Upkeep) -> ClusterReport:
+        return upkeep.rebalance(copies=copies, prefer=chosen, leaving=leaving)
+
     with handle_for(settings, targets_file, partition) as handle:
-        upkeep = Upkeep(handle, number_of(partition), all_data=all_data, **how)
-        chosen = prefer and Prefer(prefer)
-        work(settings, lambda: upkeep.rebalance(copies=copies, prefer=chosen, leaving=leaving))
+        work(settings, handle, partition, how, act)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pyosd.cli.output.tables import colour_wanted
 
-__all__ = ["byte_bar", "watched"]
+__all__ = ["byte_bar", "step_bar", "watched"]
 
 REDRAWS_PER_S = 10
 
@@ -54,3 +54,20 @@ def byte_bar(label: str, total: int | None, quiet: bool = False) -> Iterator[Cal
     ) as progress:
         task = progress.add_task(label, total=total)
         yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
+def step_bar(quiet: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Show how far the present step is; yields what to call with its name, the number done, and all."""
+    if not watched(quiet):
+        yield lambda step, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, no_color=not colour_wanted("auto", sys.stderr))
+    with Progress(console=console, transient=True, refresh_per_second=REDRAWS_PER_S) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda step, done, total: progress.update(
+            task, description=step, completed=done, total=total
+        )
