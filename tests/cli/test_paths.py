@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pyosd import files
 from pyosd.fs import transfer
 from pyosd.target import Target
 from tests.cli.conftest import Run
@@ -310,9 +311,15 @@ def test_an_interrupted_copy_says_how_to_continue(
     def interrupted(*_: object) -> object:
         raise KeyboardInterrupt
 
+    stream = Target.carry_stream
     monkeypatch.setattr(Target, "carry_stream", interrupted)
-    done = osd("cp", tree / "a.jpg", f"osd:{top}", code=130)
-    assert "interrupted, 0 files done; repeat the command for the rest" in done.stderr
+    said = "interrupted, 0 files done; repeat the command for the rest"
+    assert said in osd("cp", tree / "a.jpg", f"osd:{top}", code=130).stderr
+    monkeypatch.setattr(Target, "carry_stream", stream)
+    monkeypatch.setattr(files, "put_many", lambda *_, **__: map(interrupted, [0]))
+    assert said in osd("put", tree / "a.jpg", top, code=130).stderr
+    monkeypatch.setattr(Target, "carry", interrupted)
+    assert json.loads(osd("ls", top, "-o", "json", code=130).stderr)["error"]["code"] == 130
 
 
 def test_what_is_left_out_is_reported(osd: Run, top: str, tree: Path) -> None:

@@ -53,5 +53,5 @@ MEANING = {
     Exit.NOT_PERMITTED: "not permitted",
     Exit.CONFIG: "configuration invalid",
     Exit.WAIT_OVER: "the time of --wait is over; the job continues",
-    Exit.INTERRUPTED: "interrupted; the job continues, its id was printed",
+    Exit.INTERRUPTED: "interrupted; a job continues, its id was printed",
 }

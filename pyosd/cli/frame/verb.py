@@ -16,7 +16,7 @@ import click
 from pyosd import errors
 from pyosd.cli.frame.addresses import LoneId, MemberRef, PathRef
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.failure import finish_output, print_error
+from pyosd.cli.frame.failure import finish_output, print_error, wants_json
 from pyosd.cli.frame.help import HelpPage
 from pyosd.cli.frame.hints import hints
 from pyosd.cli.output.tables import (
@@ -375,6 +375,8 @@ class Verb(HelpPage):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
+            if wants_json(ctx):
+                print_error(Exit.INTERRUPTED, "interrupted")
             ctx.exit(Exit.INTERRUPTED)
         except BrokenPipeError:
             raise  # nobody reads on; click ends us without a word

@@ -18,7 +18,7 @@ from pyosd.cli.frame.verb import Failure, Settings, Verb
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
 from pyosd.cli.output.terminal import escaped, harmless, print_names
-from pyosd.cli.paths.moving import CHECK, continued, size_of, why
+from pyosd.cli.paths.moving import CHECK, continued, interruptible, size_of, why
 from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.target import Target
 from pyosd.types import ObjectRef
@@ -268,15 +268,17 @@ def report(
 
     Raises: Failure: not all were moved.
     """
-    count += failed
-    for each in moved:
-        if each.error is None:
-            if each.kept:
-                settings.say(continued(str(each.path), each.kept))
-            print_names([line(each)])
-            continue
-        failed += 1
-        click.echo(escaped(f"osd: {harmless(str(each.path))}: {why(each.error)}"), err=True)
+    count, done = count + failed, 0
+    with interruptible(lambda: done):
+        for each in moved:
+            if each.error is None:
+                if each.kept:
+                    settings.say(continued(str(each.path), each.kept))
+                print_names([line(each)])
+                done += 1
+                continue
+            failed += 1
+            click.echo(escaped(f"osd: {harmless(str(each.path))}: {why(each.error)}"), err=True)
     if failed:
         raise Failure(Exit.FAILED, f"{failed} of {counted(count, 'file')} failed")
     settings.say(f"{counted(count, 'file')}, {format_bytes(total)}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ __all__ = [
     "download",
     "encoded_name",
     "in_partition",
+    "interruptible",
     "say_left_out",
     "size_of",
     "upload",
@@ -150,12 +152,8 @@ class CopyReport:
 
     def of(self, target: Target, moved: Stream[FileMoved], above: str = "/") -> None:
         """Take outcomes as they come.  above: the path of the partition that files go to."""
-        try:
+        with interruptible(lambda: self.files):
             self._take(target, moved, above)
-        except KeyboardInterrupt:
-            done = f"interrupted, {counted(self.files, 'file')} done"
-            click.echo(f"osd: {done}; repeat the command for the rest", err=True)
-            raise
 
     def _take(self, target: Target, moved: Stream[FileMoved], above: str) -> None:
         """The same, to the end."""
@@ -206,6 +204,17 @@ def say_left_out(path: Path) -> None:
     """Report a path that cannot be copied."""
     kind = "a link to a folder" if path.is_dir() else "no file, or a link that leads nowhere"
     click.echo(harmless(f"osd: {path}: left out: it is {kind}"), err=True)
+
+
+@contextmanager
+def interruptible(done: Callable[[], int]) -> Iterator[None]:
+    """Say at Ctrl-C how to continue.  done: how many files were moved."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        text = f"interrupted, {counted(done(), 'file')} done"
+        click.echo(f"osd: {text}; repeat the command for the rest", err=True)
+        raise
 
 
 def continued(name: str, kept: int) -> str:
