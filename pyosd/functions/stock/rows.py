@@ -24,6 +24,13 @@ def options_of(stage: osd.StageInput) -> dict[str, str]:
     return stage.options
 
 
+def place_of(name: str, header: list[str]) -> int:
+    """The place of a column.  Raises: ValueError: there is none with this name."""
+    if name not in header:
+        raise ValueError(f"no column has the name '{name}'; the columns are {', '.join(header)}")
+    return header.index(name)
+
+
 def main(args: bytes) -> bytes:
     """CSV to CSV, UTF-8, with lines that end with LF."""
     stage = osd.stage(args)
@@ -38,9 +45,9 @@ def main(args: bytes) -> bytes:
     header = next(rows)
     wanted = options.get("columns")
     names = header if wanted is None else wanted.split(",")
-    places = [header.index(name) for name in names]
+    places = [place_of(name, header) for name in names]
     where, value = options.get("where"), options.get("is", "")
-    place = 0 if where is None else header.index(where)
+    place = 0 if where is None else place_of(where, header)
     made = io.StringIO(newline="")
     writer = csv.writer(made, delimiter=separator, lineterminator="\n")
     if not stage.header:
