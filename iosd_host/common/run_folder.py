@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The folders of a running supervisor: its sockets, and its copies of tgtd and the module.
 
-    /run/iosd-XXXXXXXX/lock    locked while the supervisor lives
+    /run/iosd-XXXXXXXX/.supervisor    locked while the supervisor lives
 
 A supervisor removes its folders when it ends. One that was killed cannot, so each start removes the
-folders of this user whose lock is free.
+folders of this user whose lock is free.  They may lie in /tmp beside stores and backups, whose locks have
+another name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 __all__ = ["RunFolder"]
 
 PREFIX = "iosd-"
-LOCK = "lock"
+LOCK = ".supervisor"
 
 
 class RunFolder:
@@ -32,7 +33,7 @@ class RunFolder:
     def __init__(self, root: str) -> None:
         remove_left_over(root)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
-        new = self.path / f".{LOCK}"
+        new = self.path / f"{LOCK}.new"
         self._lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         new.rename(self.path / LOCK)  # it appears locked, so nobody takes us for dead

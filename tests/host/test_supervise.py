@@ -304,8 +304,9 @@ def test_folders_of_killed_supervisors_are_removed(tmp_path: Path) -> None:
         assert one.stdout is not None
         left = Path(one.stdout.readline().strip())
         (left / "tgt").mkdir()
-        other = tmp_path / "iosd-of-somebody-else"  # it has no lock
+        other = tmp_path / "iosd-store"
         other.mkdir()
+        (other / "lock").touch()  # as a store and backups have
         second = RunFolder(str(tmp_path))
         assert set(tmp_path.iterdir()) == {left, other, second.path}, "their processes live"
         one.kill()
