@@ -219,7 +219,7 @@ class Executor(FuturesExecutor):
         self._closed = True
         with self._lock:
             left: list[Any] = [job for job in self._jobs if not job.settled]
-            self._jobs = []
+            self._jobs = [] if wait else left  # another shutdown may wait
         if cancel_futures:
             for job in left:
                 job.cancel()

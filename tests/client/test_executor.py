@@ -21,6 +21,7 @@ from pyosd.types import ref
 from tests.machine import unavailable
 from tests.processes import children_of_this, long_lived
 from tests.serving import missing, sandboxes_missing
+from tests.waiting import until
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -40,6 +41,7 @@ NOT_APPLICABLE = {
     "test_map_exception": "JSON has no tuples, exceptions are ScriptError; test_map_raises below",
     "test_no_stale_references": "sends a bound method",
     "test_free_reference": "returns an object that is not JSON",
+    "test_cancel_futures": "expects that few of 50 short functions have ended; test_cancels_at_the_end",
     "test_max_workers_negative": "the number of workers is the target's",
 }
 SUITES = ("ExecutorShutdownTest", "WaitTests", "AsCompletedTests", "ExecutorTest")
@@ -124,6 +126,29 @@ def test_keywords(executor: pyosd.Executor) -> None:
     assert executor.submit(captured, 1, self=2, fn=3).result(30) == [[1], {"self": 2, "fn": 3}]
     with pytest.raises(TypeError):
         executor.submit(fn=captured, arg=1)  # type: ignore[call-arg]
+
+
+def held() -> int:
+    import time
+
+    import osd  # type: ignore[import-not-found]
+
+    while not any(osd.zone.userobjects()):
+        time.sleep(0.02)
+    return 7
+
+
+def test_cancels_at_the_end(session: pyosd.Target) -> None:
+    """Functions that have not begun are cancelled at the shutdown; the others end."""
+    partition = session.create_partition()
+    with pyosd.Executor(session, zone=ref(partition)) as executor:
+        futures = [executor.submit(held) for _ in range(4 * WORKERS)]
+        until(futures[0].running)
+        executor.shutdown(wait=False, cancel_futures=True)
+        session.create(partition)
+    assert all(each.done() for each in futures)
+    assert WORKERS <= sum(each.cancelled() for each in futures) < len(futures)
+    assert {each.result() for each in futures if not each.cancelled()} == {7}
 
 
 def test_map_raises(executor: pyosd.Executor) -> None:
