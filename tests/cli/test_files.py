@@ -124,8 +124,12 @@ def test_single_files_and_objects(osd: Run, pid: str, tmp_path: Path) -> None:
     assert "no partition 0x17777: nothing is stored" in absent
     assert "osd part create 0x17777" in absent
     assert "no partition 0x17777" in osd("get", "0x17777", tmp_path / "out", code=66).stderr
-    twice = osd("get", made[0], made[0], tmp_path / "twice", code=1)
-    assert f"two objects would be the file {tmp_path / 'twice' / 'some' / 'one'}" in twice.stderr
+    other = osd("part", "create").stdout.strip()
+    same = osd("put", tmp_path / "one", other, "--prefix", "some/").stdout.split()[0]
+    twice = osd("get", pid, same, made[0], tmp_path / "twice", code=1)
+    place = tmp_path / "twice" / "some" / "one"
+    assert f"{made[0]} and {same} would both be the file {place}: get them into" in twice.stderr
+    assert "2 files" in osd("get", pid, made[0], tmp_path / "twice").stderr
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../b", "a\0b", "x" * 300, "//x"])

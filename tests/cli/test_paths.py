@@ -161,6 +161,23 @@ def test_copies_and_moves_inside(osd: Run, top: str, tree: Path) -> None:
     assert "another partition" in osd("mv", f"{top}/into", f"{other}/c", code=1).output
 
 
+def test_two_files_of_one_name(osd: Run, top: str, tmp_path: Path) -> None:
+    """As cp(1) and mv(1): none of them is lost."""
+    for each in ("a", "b"):
+        (tmp_path / each).mkdir()
+        (tmp_path / each / "x").write_text(each)
+    osd("cp", "-r", tmp_path / "a", tmp_path / "b", f"osd:{top}")
+    for command in (
+        ("cp", tmp_path / "a" / "x", tmp_path / "b" / "x", f"osd:{top}"),
+        ("cp", f"osd:{top}/a/x", f"osd:{top}/b/x", tmp_path),
+        ("cp", "-r", f"osd:{top}/a/x", f"osd:{top}/b/x", f"osd:{top}"),
+        ("mv", f"{top}/a/x", f"{top}/b/x", top),
+    ):
+        assert "/x': give them different directories" in osd(*command, code=1).stderr
+    assert osd("cat", f"{top}/a/x", f"{top}/b/x").stdout == "ab"
+    assert not (tmp_path / "x").exists()
+
+
 def test_mkdir_and_rm(osd: Run, top: str, pid: str) -> None:
     osd("mkdir", f"{top}/a/b", code=66)
     osd("mkdir", "-p", f"{top}/a/b", f"{top}/a/b")

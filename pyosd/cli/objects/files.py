@@ -222,17 +222,22 @@ def files_to_fetch(
     """
     wanted = list[tuple[Path, files.Entry]]()
     failed = 0
+    places = dict[Path, ObjectRef]()
     for entry in itertools.chain.from_iterable(listed(target, each) for each in addresses):
         if pattern is not None and not fnmatch.fnmatchcase(entry.name, pattern):
             continue
         try:
-            wanted.append((files.place_of(destination, entry), entry))
+            place = files.place_of(destination, entry)
         except ValueError as error:  # others store names, too: theirs do not stop ours
             failed += 1
             click.echo(harmless(f"osd: {entry.obj}: {error}"), err=True)
-    twice = duplicate(str(path) for path, _ in wanted)
-    if twice is not None:
-        raise Failure(Exit.FAILED, f"two objects would be the file {twice}; get them by PID/OID")
+            continue
+        if place not in places:
+            places[place] = entry.obj
+            wanted.append((place, entry))
+        elif places[place] != entry.obj:
+            both = f"{places[place]} and {entry.obj} would both be the file {place}"
+            raise Failure(Exit.FAILED, f"{both}: get them into different folders")
     return wanted, failed
 
 

@@ -13,6 +13,7 @@ from pyosd.cli.frame.params import PATH
 from pyosd.cli.frame.verb import YES, Failure, Settings, Verb
 from pyosd.cli.output.tables import counted
 from pyosd.cli.paths.listing import matches
+from pyosd.cli.paths.moving import check_apart
 from pyosd.fs.faces import FileSystem
 from pyosd.fs.job_files import check_not_jobs
 from pyosd.fs.paths import join, split
@@ -96,7 +97,9 @@ def mv(settings: Settings, sources: tuple[str, ...], destination: str, no_clobbe
     with settings.connect() as target:
         fs = target.fs
         found = [each.path for each in matches(settings, fs, sources)]
-        for source, new in destinations(fs, found, settings.path(destination)):
+        moves = destinations(fs, found, settings.path(destination))
+        check_apart(moves)
+        for source, new in moves:
             if in_one_partition(source, new):
                 fs.rename(source, new, replace=not no_clobber)
                 continue

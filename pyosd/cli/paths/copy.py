@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ from pyosd.cli.paths.moving import (
     CopyReport,
     Operand,
     below,
+    check_apart,
     check_sides,
     download,
     encoded_name,
@@ -185,8 +187,9 @@ def store(
                 folders.append(f"{new}/{name}")
             else:
                 files.append(Outgoing(each, prefix + b"/" * bool(prefix) + encoded_name(name)))
+    partition = "/" + split(top)[0]
+    check_apart((str(each.source), f"{partition}/{os.fsdecode(each.path)}") for each in files)
     if if_exists == "skip":
-        partition = "/" + split(top)[0]
         there = existing(fs, partition, folders, files)
         files = [each for each in files if each.path not in there]
     upload(settings, target, top, files, folders, if_exists == "replace", parallel, report)
@@ -247,6 +250,7 @@ def fetch(
                 folders.append(place)
             else:
                 files.append(Incoming(info, place))
+    check_apart((each.info.path, str(each.destination)) for each in files)
     if if_exists != "replace":
         taken = [each for each in files if each.destination.exists()]
         if taken and if_exists == "fail":
@@ -266,6 +270,7 @@ def inside(
 ) -> None:
     """Files of the target to other paths there."""
     found = {each.path: each for each in matches(settings, fs, [each.text for each in sources])}
+    copies = list[tuple[PathInfo, str]]()
     for source, new in destinations(fs, [*found], settings.path(destination.text)):
         first = found[source]
         if first.is_directory and not recursive:
@@ -273,7 +278,10 @@ def inside(
         if first.is_directory and (new + "/").startswith(source.rstrip("/") + "/"):
             raise Failure(Exit.FAILED, f"'{new}' is inside '{source}'")
         for info in [first] if not first.is_directory else [first, *fs.walk(source)]:
-            copy_one(fs, info, new + info.path[len(source) :], if_exists, report)
+            copies.append((info, new + info.path[len(source) :]))
+    check_apart((info.path, new) for info, new in copies if not info.is_directory)
+    for info, new in copies:
+        copy_one(fs, info, new, if_exists, report)
 
 
 def copy_one(fs: FileSystem, info: PathInfo, new: str, if_exists: str, report: CopyReport) -> None:

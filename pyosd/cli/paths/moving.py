@@ -45,6 +45,7 @@ __all__ = [
     "CopyReport",
     "Operand",
     "below",
+    "check_apart",
     "continued",
     "download",
     "encoded_name",
@@ -136,6 +137,16 @@ def below(folder: Path, relative: str) -> Path:
     if any(name in ("", ".", "..") or "\0" in name for name in relative.split("/")):
         raise Failure(Exit.FAILED, f"no file can have the name '{relative}'")
     return folder / relative
+
+
+def check_apart(copies: Iterable[tuple[str, str]]) -> None:
+    """Check sources and their new paths.  Raises: Failure: two would get one path."""
+    sources = dict[str, str]()
+    for source, new in copies:
+        other = sources.setdefault(new, source)
+        if other != source:
+            both = f"'{other}' and '{source}' would both be '{new}'"
+            raise Failure(Exit.FAILED, f"{both}: give them different directories")
 
 
 class CopyReport:
