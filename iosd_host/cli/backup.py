@@ -37,7 +37,7 @@ from pyosd.cli.output.terminal import harmless
 
 __all__ = ["backup", "restore"]
 
-FOLDER = click.Path(path_type=Path, file_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False, readable=False)
 JSON = json_lines("one JSON line for each backup")
 
 

@@ -60,7 +60,7 @@ def type_of(key: Key) -> Any:
     if isinstance(kind, Duration):
         return DurationParam(kind.least_s, kind.most_s)
     if kind is path:
-        return click.Path()
+        return click.Path(readable=False)
     if kind is file:
         return FILE
     return None if kind is flag else FileValue(key)

@@ -53,7 +53,7 @@ class AddressType(ParamType[StoreAddress]):
 
 def store_options(command: Decorated) -> Decorated:
     """Which store."""
-    folder = click.Path(path_type=Path)
+    folder = click.Path(path_type=Path, readable=False)  # its opening says what to do
     ssd = click.option("--ssd", type=folder, help="Folder of the store on its SSD, if it has one.")
     data = click.option(
         "--data", type=folder, help="Folder of the store, as for 'osd target serve'."

@@ -196,10 +196,14 @@ def _only(here: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     if len(here) == 1:
         return next(iter(here.values()))
     if not here:
+        hint = "'osd target serve' starts one; one of another host: --manager URL, or IOSD_MANAGER"
+        others = os.geteuid() != 0 and any(places.SYSTEM.glob(f"{places.MANAGER}-*.json"))
         raise ManagerError(
             "unreachable",
-            "no resource manager runs here",
-            "'osd target serve' starts one; one of another host: --manager URL, or IOSD_MANAGER",
+            "no resource manager of this user runs here"
+            if others
+            else "no resource manager runs here",
+            f"one that root started runs: run this as root; {hint}" if others else hint,
         )
     lines = [
         f"{url}  of {', '.join(each.get('targets') or ()) or 'no target'}"

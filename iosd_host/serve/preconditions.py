@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -135,12 +136,26 @@ def portal_fault(host: str, portal: str) -> str:
     )
 
 
+def give(folder: Path, uid: int, gid: int) -> None:
+    """Make a user and a group the owners of a folder.  Raises: CannotServe: they are none here; OSError."""
+    try:
+        os.chown(folder, uid, gid)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise CannotServe(
+            f"this user namespace lacks user {uid} or group {gid} (/proc/self/uid_map and gid_map list "
+            "those it has): choose others with --uid and --uid-base; the resource manager has a user of "
+            "its own, --no-manager needs none"
+        ) from None
+
+
 def open_control_folder(folder: Path, uid: int, manager: int | None) -> None:
     """Have tgtd's user make its control socket there, and the manager's user reach it.
 
     The set-group-id bit gives the socket the manager's group, to which the module opens it.
     """
-    os.chown(folder, uid, group_of(uid if manager is None else manager))
+    give(folder, uid, group_of(uid if manager is None else manager))
     folder.chmod(0o700 if manager is None else 0o2710)
 
 
@@ -153,12 +168,14 @@ def prepare_store(folder: Path, uid: int | None) -> None:
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o700)
             if uid is not None:
-                os.chown(folder, uid, group_of(uid))
+                give(folder, uid, group_of(uid))
         elif uid is not None and folder.stat().st_uid != uid and not any(folder.iterdir()):
-            os.chown(folder, uid, group_of(uid))
+            give(folder, uid, group_of(uid))
         names = {each.name for each in folder.iterdir()}
     except OSError as error:
-        raise CannotServe(f"cannot use {folder} for data: {error.strerror}") from None
+        denied = error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0
+        remedy = "; run this as its owner or as root, or choose another --data" if denied else ""
+        raise CannotServe(f"cannot use {folder} for data: {error.strerror}{remedy}") from None
     if names and names.isdisjoint(STORE_NAMES):
         raise CannotServe(
             f"{folder} has other files and no store: name an empty folder, or a new one"

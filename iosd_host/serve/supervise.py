@@ -41,6 +41,7 @@ from iosd_host.serve.preconditions import (
     CannotServe,
     check_portal,
     choose_isolation,
+    give,
     open_control_folder,
     portal_fault,
     prepare_store,
@@ -130,7 +131,7 @@ class Supervisor:
             self.program = Path(shutil.copy(self.program, self.programs / paths.TGTD.name))
             self.program.chmod(0o755)
         if uid is not None:
-            os.chown(self.ipc, uid, group_of(uid))
+            give(self.ipc, uid, group_of(uid))
             open_control_folder(self.control.parent, uid, self.manager_uid)
 
     def sandboxd(self) -> SupervisedProcess:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -208,6 +209,17 @@ def test_a_folder_of_other_files_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(CannotServe, match="has other files and no store"):
         prepare_store(tmp_path, os.geteuid())
+
+
+def test_a_user_that_the_namespace_lacks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unmapped(*_: object) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "chown", unmapped)
+    with pytest.raises(CannotServe, match=r"lacks user 77777 .* --uid"):
+        prepare_store(tmp_path / "new", 77777)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1"])
