@@ -76,7 +76,8 @@ class ScriptCost:
     reads: bytes that it reads, by bytes of its zone.  near, home: seconds, by bytes that it reads.
     place: of the latest runs.  spent: seconds that they took since one was elsewhere.  lead: seconds by
     which the latest was expected to be sooner than elsewhere; 0.0: not known.
-    first: "due": it may take as long at the client, where it has never run; "done": that was tried.
+    first: "due": it may take as long at the client, where it has never run; "done": that was tried;
+    "fails": it fails there, and ends well near the data.
     """
 
     used: float = 0.0
@@ -162,11 +163,13 @@ class Costs:
     # ---- what a script will cost ----------------------------------------------------------------
 
     def cost(self, url: str, sha256: str, size: int) -> HomeCost:
-        """Of a script over a zone of so many bytes; seconds 0.0: it never ran, or the link is new."""
+        """Of a script over a zone of so many bytes; seconds 0.0: it is not known, or the script fails."""
         script, link = self.scripts.get(sha256), self.links.get(url)
         if script is None or not script.reads.count:
             return HomeCost()
         reads = script.reads.at(size)
+        if script.first == "fails":
+            return HomeCost(0.0, round(reads))
         if script.home.count:
             return HomeCost(script.home.at(reads), round(reads))
         if link is None or not link.line.count:
@@ -238,9 +241,14 @@ class Costs:
             return ""
         return "local" if script.place == "near" else "near"
 
-    def tried(self, sha256: str) -> None:
-        """The first try of a script at the client is over, however it ended."""
-        self._script(sha256).first = "done"
+    def has_run_here(self, sha256: str) -> bool:
+        """Whether a script has ended well at the client."""
+        script = self.scripts.get(sha256)
+        return script is not None and script.home.count > 0
+
+    def tried_here(self, sha256: str, *, fails: bool) -> None:
+        """A run at the client, where the script has never ended well, is over."""
+        self._script(sha256).first = "fails" if fails else "done"
 
     def measured(self, url: str, sha256: str, points: dict[int, float]) -> None:
         """A link carried so many bytes in so many seconds, each twice, for the sake of a script."""

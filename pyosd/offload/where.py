@@ -211,21 +211,26 @@ class Placement:
     def auto(self, timeout: float | None) -> Outcome:
         """Run it where the target expects it to end sooner."""
         start = time.perf_counter()
-        found = self.tried_here(timeout) or self.where_sooner(timeout)
+        if self.to_try in ("local", FIRST):
+            found = self.ended_here(timeout, TRIED_HERE if self.to_try == "local" else FIRST_HERE)
+        else:
+            found = self.where_sooner(timeout)
+        if found is None:
+            found = self.near(timeout)
+            if found.exit_code:  # as it failed here, so the place is not the reason
+                self.costs.tried_here(self.sha256, fails=False)
         return replace(found, seconds=time.perf_counter() - start)
 
-    def tried_here(self, timeout: float | None) -> Outcome | None:
-        """The outcome of a try here; None: none is due, or the script may lack modules here."""
-        if self.to_try == "local":
-            return self.at_home(None, timeout, TRIED_HERE)
-        if self.to_try != FIRST:
+    def ended_here(self, timeout: float | None, why: str) -> Outcome | None:
+        """The outcome of a run here.  None: it failed, and has never ended well here."""
+        found = self.at_home(None, timeout, why)
+        if found.exit_code and not self.costs.has_run_here(self.sha256):
+            self.costs.tried_here(self.sha256, fails=True)
             return None
-        self.costs.tried(self.sha256)
-        found = self.at_home(None, timeout, FIRST_HERE)
-        return found if found.exit_code == 0 else None
+        return found
 
-    def where_sooner(self, timeout: float | None) -> Outcome:
-        """Submit it, and run it here if the target gives it back."""
+    def where_sooner(self, timeout: float | None) -> Outcome | None:
+        """Submit it, and run it here if the target gives it back.  None: as ended_here()."""
         offered = self.offered()
         try:
             job = submit_prepared(self.target, offered)
@@ -233,12 +238,12 @@ class Placement:
             self.costs.save()
             return found
         except PushedBack as refused:
-            return self.at_home(None, timeout, self.refused(refused))
+            return self.ended_here(timeout, self.refused(refused))
         except JobCancelled:
             given_back = returned(job.status())
             if given_back is None:
                 raise
-            return self.at_home(None, timeout, given_back)
+            return self.ended_here(timeout, given_back)
 
     def ended_near(self, job: Job, timeout: float | None) -> Outcome:
         """The outcome of a job that was accepted.  Raises: JobCancelled: also if it was returned."""

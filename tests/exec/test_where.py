@@ -197,23 +197,40 @@ def test_the_other_place_is_tried_when_that_costs_little(
     assert run() == "near"
 
 
+FAILS_HERE = "import os\nif 'IOSD_ZONE' in os.environ:\n    raise SystemExit(3)\n" + COUNT
+
+
 def test_a_near_tie_is_tried_here_once(session: pyosd.Target, data: ObjectRef) -> None:
-    fails = "import os\nif 'IOSD_ZONE' in os.environ:\n    raise SystemExit(3)\n" + COUNT
-
-    def run(code: str) -> Outcome:
-        return session.run(code, zone=data, args=ARGS, where="auto", wait=DEADLINE_S)
-
-    for code, place in ((COUNT, "local"), (fails, "near")):
+    for code, place in ((COUNT, "local"), (FAILS_HERE, "near")):
         sha256 = Costs.name(pyosd.jobs.submission.prepare(code, zone=pyosd.ROOT).code)
-        assert run(code).where == "near"
+
+        def run(code: str = code) -> Outcome:
+            return session.run(code, zone=data, args=ARGS, where="auto", wait=DEADLINE_S)
+
+        assert run().where == "near"
         session.costs.stayed(sha256, "near", 100.0, 11.0)
         assert session.costs.to_try(sha256) == ""
         session.costs.stayed(sha256, "near", 100.0, 9.0)
         assert session.costs.to_try(sha256) == FIRST
-        found = run(code)
+        found = run()
         assert (found.where, found.result, found.exit_code) == (place, EXPECTED, 0)
         session.costs.stayed(sha256, "near", 100.0, 9.0)
         assert session.costs.to_try(sha256) != FIRST
+
+
+def test_a_script_that_fails_here_alone_stays_near(
+    session: pyosd.Target, data: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes there.  One that fails in both places may still go where it is sooner."""
+    monkeypatch.setattr(pyosd.offload.costs, "START", 0.0)
+    for code, stays in ((FAILS_HERE, True), (COUNT + "raise SystemExit(3)\n", False)):
+        sha256 = Costs.name(pyosd.jobs.submission.prepare(code, zone=pyosd.ROOT).code)
+        session.costs.ran_near(sha256, SIZE, SIZE, 1e-6)
+        session.costs.measured(session.url, sha256, {SIZE: 1e-6})
+        for _ in range(3):
+            found = session.run(code, zone=data, args=ARGS, where="auto", wait=DEADLINE_S)
+            assert (found.where, found.exit_code) == ("near", 0 if stays else 3)
+        assert (session.costs.cost(session.url, sha256, SIZE).seconds == 0) is stays
 
 
 def test_the_link_is_measured_again_when_that_costs_little() -> None:
