@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "command/attributes.h"
 #include "command/stack_read_impl.h"
+#include "command/task_management.h"
 #include "function/stack_note.h"
 #include "object/sums.h"
 
@@ -191,6 +192,16 @@ static enum osd_status check_functions(struct osd_command_context *ctx,
 	return status;
 }
 
+/* A sequential stack loads all of the object, whatever the READ asks for.  A script has its own thread. */
+static bool turns_long(struct osd_stack_reading *read)
+{
+	const struct osd_stack_run *run = &read->run;
+
+	return !run->for_script && !run->stack->contract.block && !osd_stack_parts_needed(run) &&
+	       osd_stack_turns_long(run->request, run->whole) &&
+	       !(read->answer.kept && osd_stack_answer_keeps(&read->answer, false));
+}
+
 /* *ret_runs: the read is done()'s. */
 static enum osd_status begin_runs(struct osd_stack_reading *read, bool *ret_runs)
 {
@@ -225,10 +236,14 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 	ctx->request->version = answer->key.version;
 	if (run->whole == 0 || ctx->request->decoded.length == 0 || has_known_end(read))
 		return osd_stack_answer_end(answer);
+	if (turns_long(read))
+		return OSD_E_WOULD_BLOCK;
 	if (answer->kept)
 		status = begin_flight(read, &found);
 	if (found)
 		return end_kept(read);
+	if (ctx->request->span == OSD_SPAN_LONG && status == OSD_OK)
+		osd_command_hold(ctx);
 	if (status == OSD_OK && osd_stack_parts_needed(run))
 		status = osd_stack_parts_open(read);
 	if (status == OSD_OK)
@@ -395,7 +410,7 @@ enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd
 		return continue_read(ctx, read, wanted);
 	for (unsigned i = 0; i < TRIES && outdated; i++)
 		status = begin_read(ctx, pieces, piece_count, wanted, i == 0, ret_plain, &outdated);
-	return status;
+	return status == OSD_E_WOULD_BLOCK ? osd_stack_as_long(ctx->request) : status;
 }
 
 /* READs that wait for its result go on without it. */

@@ -3,6 +3,8 @@
 #include "command/stack_room.h"
 
 #include "base/lock.h"
+#include "command/attributes.h"
+#include "command/table.h"
 
 #define BYTES_MAX  ((size_t)256 << 20)
 #define COPIES_MAX 16u /* each holds a piece in memory */
@@ -42,4 +44,18 @@ void osd_stack_room_drop(enum osd_stack_room room, struct osd_stack_held *held)
 	osd_lock(&all.lock);
 	drop(room, held);
 	osd_unlock(&all.lock);
+}
+
+bool osd_stack_turns_long(const struct osd_request *request, uint64_t bytes)
+{
+	return request->span == OSD_SPAN_SHORT && bytes > OSD_LONG_BYTES;
+}
+
+enum osd_status osd_stack_as_long(struct osd_request *request)
+{
+	osd_attributes_forget(request);
+	request->span = OSD_SPAN_LONG;
+	request->again = true;
+	request->resume(request);
+	return OSD_PENDING;
 }

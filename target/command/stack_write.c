@@ -10,6 +10,7 @@
 #include "command/stack_answer.h"
 #include "command/phase.h"
 #include "command/stack_run.h"
+#include "command/task_management.h"
 #include "object/txn_run.h"
 #include "object/view.h"
 #include "wire/cursor.h"
@@ -112,6 +113,10 @@ static enum osd_status load(struct osd_command_context *ctx, struct stack_write 
 	plan(write, whole);
 	if (!write->computes)
 		return OSD_OK;
+	if (!ctx->script && osd_stack_turns_long(ctx->request, write->stop - write->first))
+		return OSD_E_WOULD_BLOCK;
+	if (ctx->request->span == OSD_SPAN_LONG)
+		osd_command_hold(ctx);
 	status = osd_stack_run_allocate(
 		run, (size_t)OSD_MIN(write->stop - write->first, (uint64_t)SIZE_MAX));
 	if (status != OSD_OK)
@@ -329,13 +334,15 @@ static enum osd_status pass_through(struct osd_command_context *ctx, bool made,
 {
 	struct osd_request *request = ctx->request;
 	unsigned tries = request->written ? request->written->tries : 0;
+	enum osd_status status;
 
 	*ret_source = NULL;
 	if (!may_be_stacked(ctx, made) || ctx->command_data_length == 0) {
 		osd_stack_forget(request);
 		return OSD_OK;
 	}
-	return start(ctx, made, tries, change, ret_source);
+	status = start(ctx, made, tries, change, ret_source);
+	return status == OSD_E_WOULD_BLOCK ? osd_stack_as_long(request) : status;
 }
 
 enum osd_status osd_stack_write(struct osd_command_context *ctx, struct osd_change *change,

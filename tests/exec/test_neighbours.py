@@ -22,6 +22,7 @@ import pytest
 import pyosd
 from pyosd import JobState
 from pyosd import requests as rq
+from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.jobs.job import Job
 from pyosd.requests.copy import copy_user_object
 from pyosd.types import AttributeValue, ObjectRef, ref
@@ -151,6 +152,37 @@ def test_long_commands(tenants: Tenants, command: str) -> None:
         tenants.gate.unlink()
     for each in unfinished:
         assert not each.reply().error
+
+
+SUM = "import osd\ndef main(args):\n    return b'%d' % len(osd.stage(args).data)"
+
+
+@pytest.mark.parametrize("changes", [False, True], ids=["read", "write"])
+def test_a_byte_of_an_object_that_a_function_needs_as_a_whole(
+    tenants: Tenants, changes: bool
+) -> None:
+    """To read or write one byte the target loads all of the object: that is a long command, too."""
+    partition = tenants.a.create_partition(0x16)
+    functions = Functions(tenants.a, partition)
+    contract = Contract(OutputSize.UNKNOWN, inverse="main")
+    made = functions.put(SUM, name="sum", methods=("main",), contract=contract)
+    long, short = tenants.filled(5), tenants.filled(1)
+    for each in (long, short):
+        functions.attach(each, [FunctionStage(made.id)])
+    request = rq.write(long, 0, b"x") if changes else rq.read(long, 0, 1)
+    tenants.gate.touch()
+    try:
+        unfinished = [Sent(tenants.a, request) for _ in range(LONG)]
+        tenants.second_works()
+        assert bytes(tenants.a.read(short, 0, 7)) == b"1048576"
+        assert not any(each.done() for each in unfinished)
+    finally:
+        tenants.gate.unlink()
+    for each in unfinished:
+        assert not each.reply().error
+    tenants.a.remove(long)
+    tenants.a.remove(short)
+    tenants.a.remove_partition(partition, contents=True)
 
 
 def test_background_commands(tenants: Tenants) -> None:
