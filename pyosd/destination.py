@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from pyosd.iscsi.login import Chap
@@ -43,7 +42,7 @@ def destination(
         chap, credentials = chap or own_chap, credentials or own_credentials
     address = TargetAddress.parse(url)
     if chap:
-        address = replace(address, chap=chap)
+        address = address._replace(chap=chap)
     source = source_of(credentials)
     if source is None and local:
         source = local_credential.find(url)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyosd.iscsi.login import Chap
 from pyosd.security.credentials import CredentialSource, read_secret
@@ -20,8 +19,7 @@ from pyosd.security.credentials import CredentialSource, read_secret
 SECRETS = ("IOSD_CHAP_SECRET", "IOSD_CHAP_TARGET_SECRET")
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """The identity of a user; each part can be absent.
 
     chap_target_user, chap_target_secret_file: what the target shall prove itself with.
@@ -44,7 +42,7 @@ class Identity:
 
     def over(self, other: Identity) -> Identity:
         """This, and the other where this says nothing."""
-        return Identity(*(getattr(self, f.name) or getattr(other, f.name) for f in fields(self)))
+        return Identity(*(mine or its for mine, its in zip(self, other, strict=True)))
 
     def secret(self) -> str:
         """Of the CHAP user: IOSD_CHAP_SECRET, else the file's.  Raises: OSError, ValueError."""
@@ -93,7 +91,7 @@ def _secret(variable: str, path: str | None) -> str:
 
 def from_environment() -> Identity:
     """IOSD_CHAP_USER, IOSD_CHAP_SECRET_FILE, ..., IOSD_CREDENTIALS."""
-    return Identity(*(os.environ.get(_variable(each.name)) for each in fields(Identity)))
+    return Identity(*(os.environ.get(_variable(each)) for each in Identity._fields))
 
 
 def for_child(identity: Identity) -> tuple[dict[str, str], tuple[int, ...]]:
@@ -115,8 +113,7 @@ def for_child(identity: Identity) -> tuple[dict[str, str], tuple[int, ...]]:
 
 
 def _variables(identity: Identity) -> Mapping[str, str]:
-    said = {_variable(each.name): getattr(identity, each.name) for each in fields(identity)}
-    return {name: text for name, text in said.items() if text}
+    return {_variable(name): text for name, text in identity._asdict().items() if text}
 
 
 def _variable(field: str) -> str:

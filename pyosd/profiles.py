@@ -7,9 +7,8 @@ Order of precedence: flag or argument, environment, profile, default.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyosd.identity import Identity, from_environment
 from pyosd.iscsi.login import Chap
@@ -28,7 +27,7 @@ __all__ = [
 DEFAULT_PROFILE = "default"
 NOBODY = Identity()
 KEYS = {"target": str, "targets": str, "partition": int} | {
-    each.name.replace("_", "-"): str for each in fields(Identity)
+    each.replace("_", "-"): str for each in Identity._fields
 }
 
 
@@ -36,8 +35,7 @@ class ProfileError(ValueError):
     """The configuration file is wrong or lacks something; the text says where."""
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """The settings of a profile. Each can be absent."""
 
     target: str | None = None
@@ -113,8 +111,7 @@ def _profile(table: dict[str, Any], path: Path) -> Profile:
             form = "a number, such as 0x10000" if KEYS[key] is int else "a text in quotation marks"
             raise ProfileError(f"{path}: '{key}' is not {form}")
     said = {key.replace("-", "_"): value for key, value in table.items()}
-    names = {each.name for each in fields(Identity)}
-    identity = Identity(**{key: value for key, value in said.items() if key in names})
+    identity = Identity(**{key: value for key, value in said.items() if key in Identity._fields})
     return Profile(said.get("target"), said.get("targets"), said.get("partition"), identity)
 
 

@@ -18,21 +18,32 @@ from pyosd.iscsi.session import (
     PendingCommand,
     TaskFunction,
 )
-from pyosd.jobs import job_array
+from pyosd.jobs import submission
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import Code
-from pyosd.jobs.submission import Prepared, Submission, prepare, takes_options
+from pyosd.jobs.submission import Kinds, Prepared, Submission, prepare, takes_options
 from pyosd.jobs.target_table import TargetTable
-from pyosd.offload.where import ScriptPlaces
+from pyosd.offload.places import ScriptPlaces
 from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.types import ObjectRef, ref
+from pyosd.wire.job_status import ArrayPlace
 from pyosd.wire.reply import PendingReply
 
 if TYPE_CHECKING:
     from pyosd.fs import FileSystem
     from pyosd.functions import Functions
+    from pyosd.jobs.job_array import JobArray
 
 __all__ = ["Target", "connect"]
+
+
+def _array(commands: Any, job: ObjectRef, name: str, place: ArrayPlace) -> JobArray:
+    from pyosd.jobs.job_array import JobArray  # few programs submit arrays
+
+    return JobArray(commands, job, name, place)
+
+
+KINDS = Kinds(Job, _array)
 
 
 class Target(TargetTable, ScriptPlaces):
@@ -132,17 +143,17 @@ class Target(TargetTable, ScriptPlaces):
             the key.  TypeError, ValueError, OSError: the code cannot be sent.  SessionLost: without a
             key it is unknown whether the target accepted the job.
         """
-        return job_array.submit_prepared(self, prepared)
+        return self.carry(submission.submit(KINDS, self, prepared))
 
     @takes_options(prepare)
-    def exec_array(self, prepared: Prepared) -> job_array.JobArray:
+    def exec_array(self, prepared: Prepared) -> JobArray:
         """Submit code once for each index of an array.  The target accepts all of these jobs or none.
 
         The options are those of each member.
 
         Raises: as exec().  ValueError: array is missing, or has no such indices.
         """
-        return job_array.submit_array(self, prepared)
+        return self.carry(submission.submit_array(KINDS, self, prepared))
 
     def retry(
         self,
@@ -163,15 +174,19 @@ class Target(TargetTable, ScriptPlaces):
         Raises: JobExpired; ValueError: the job has not ended, or failed is True and nothing failed,
             or the target does not have the code; as exec().
         """
-        return job_array.retry(self, job, code=code, failed=failed, **how)
+        from pyosd.jobs.job_array import retry
+
+        return retry(self, job, code=code, failed=failed, **how)
 
     def job(self, job: ObjectRef) -> Job:
         """The job that has this surrogate; nothing is sent."""
         return Job(self, job)
 
-    def array(self, job: ObjectRef) -> job_array.JobArray:
+    def array(self, job: ObjectRef) -> JobArray:
         """The array that has this surrogate; nothing is sent."""
-        return job_array.JobArray(self, job)
+        from pyosd.jobs.job_array import JobArray
+
+        return JobArray(self, job)
 
 
 def connect(

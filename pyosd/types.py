@@ -229,8 +229,7 @@ class ObjectAttributes(NamedTuple):
     attributes: tuple[AttributeValue, ...]
 
 
-@dataclass(frozen=True)
-class ListResult:
+class ListResult(NamedTuple):
     """Answer of LIST and LIST COLLECTION.
 
     ids: ascending.  continuation_id: first id that did not fit; 0: the list is complete.

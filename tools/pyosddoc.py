@@ -25,7 +25,18 @@ __all__ = ["INTERNAL", "manual"]
 WIDTH = 100
 INTERNAL = frozenset(
     {
-        *("call_again", "carry", "carry_stream", "describe", "end", "keep_spare", "lose", "see"),
+        *(
+            "call_again",
+            "carry",
+            "carry_stream",
+            "describe",
+            "end",
+            "keep_spare",
+            "lose",
+            "see",
+            "signer",
+            "signs",
+        ),
         *("set_running_or_notify_cancel", "settled_outcome", "take_spare", "transport"),
         "wait_for_end",
     }
@@ -90,7 +101,7 @@ def default(value: object) -> str:
         return f"{type(value).__name__}({value.value:#x})"
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         return f"{type(value).__name__}()"
     return "..." if callable(value) or repr(value).startswith("<") else repr(value)
 
@@ -145,7 +156,8 @@ def methods(cls: type, without: frozenset[str] = frozenset()) -> Iterator[str]:
     for base in cls.__mro__:
         if not base.__module__.startswith("pyosd"):
             continue
-        for name in vars(base):
+        for name in [*vars(base)]:
+            getattr(cls, name)  # makes a method that is made when it is first used
             each = inspect.getattr_static(cls, name)
             if name.startswith("_") or name in seen or not text_of(each):
                 continue

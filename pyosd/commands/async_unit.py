@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
+from pyosd.commands.caller import Signing
 from pyosd.commands.dialogue import (
     Ask,
     Awaiting,
@@ -27,7 +28,7 @@ from pyosd.commands.dialogue import (
 )
 from pyosd.commands.unit import CommandTable
 from pyosd.security.credentials import Credential, CredentialSource
-from pyosd.security.signing import Aside, Exchange, Signer
+from pyosd.security.signing import Aside, Exchange
 from pyosd.types import Buffer
 from pyosd.wire.cdb import Encoded, Request, encode
 from pyosd.wire.reply import Reply, decode_reply
@@ -39,7 +40,7 @@ R = TypeVar("R")
 Tasks = set[asyncio.Task[Reply]]
 
 
-class AsyncCaller(Awaiting):
+class AsyncCaller(Signing, Awaiting):
     """Requests to one logical unit, for coroutines.  Many may be under way."""
 
     def __init__(
@@ -47,7 +48,7 @@ class AsyncCaller(Awaiting):
     ) -> None:
         """Args: credentials: source of a credential for each command; None: the target requires none."""
         self._transport = transport
-        self.signer = Signer(credentials)
+        super().__init__(credentials)
 
     @property
     def transport(self) -> AsyncTransport:
@@ -167,7 +168,7 @@ class AsyncCaller(Awaiting):
 
     async def call_again(self, encoded: Encoded) -> Reply:
         """call() of a request that was encoded before; where requests are signed, each is anew."""
-        if self.signer.source:
+        if self.signs:
             return await self.call(encoded.request)
         request, command, layout = encoded
         reply = decode_reply(request, layout, await self._transport.execute(command))
@@ -182,7 +183,7 @@ class AsyncCaller(Awaiting):
         credential: Credential | None = None,
     ) -> Reply:
         """As call(), but a refusal is returned in Reply.error instead of raised."""
-        if credential or self.signer.source:
+        if credential or self.signs:
             return await self._converse(self.signer.exchange(request, credential), timeout)
         command, layout = encode(request)
         return decode_reply(request, layout, await self._transport.execute(command, timeout))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyosd.commands.dialogue import (
     Ask,
@@ -25,19 +25,52 @@ from pyosd.commands.dialogue import (
 )
 from pyosd.errors import OSDError
 from pyosd.security.credentials import Credential, CredentialSource
-from pyosd.security.sealed import open_reply
-from pyosd.security.signing import Aside, Exchange, Signer
 from pyosd.types import Buffer
 from pyosd.wire.cdb import NO_LAYOUT, Encoded, Request, encode
 from pyosd.wire.reply import PendingReply, Reply, decode_reply
 from pyosd.wire.transport import Command, CommandTransport, Pending, Response
+
+if TYPE_CHECKING:
+    from pyosd.security.signing import Exchange, Signer
 
 __all__ = ["Caller"]
 
 R = TypeVar("R")
 
 
-class Caller(Blocking):
+class Signing:
+    """What a caller of either face signs requests with.
+
+    Not all targets require credentials: the files that sign are imported when they are needed.
+    """
+
+    def __init__(self, credentials: CredentialSource | None) -> None:
+        self._signer: Signer | None = None
+        if credentials is not None:
+            from pyosd.security.signing import Signer
+
+            self._signer = Signer(credentials)
+
+    @property
+    def signer(self) -> Signer:
+        """Signs requests; without a source it signs those that come with a credential."""
+        if self._signer is None:
+            from pyosd.security.signing import Signer
+
+            self._signer = Signer()
+        return self._signer
+
+    @signer.setter
+    def signer(self, signer: Signer) -> None:
+        self._signer = signer
+
+    @property
+    def signs(self) -> bool:
+        """Whether requests are signed."""
+        return self._signer is not None and self._signer.source is not None
+
+
+class Caller(Signing, Blocking):
     """Requests to one logical unit, for threads."""
 
     def __init__(
@@ -45,7 +78,7 @@ class Caller(Blocking):
     ) -> None:
         """Args: credentials: source of a credential for each command; None: the target requires none."""
         self._transport = transport
-        self.signer = Signer(credentials)
+        super().__init__(credentials)
 
     @property
     def transport(self) -> CommandTransport:
@@ -138,7 +171,7 @@ class Caller(Blocking):
         Args:
             credential: use this one instead of one of the session's source.
         """
-        if self.signer.source or credential:
+        if self.signs or credential:
             return _SignedReply(request, self.signer.exchange(request, credential), self._transport)
         command, layout = encode(request)
         return PendingReply(request, layout, self._transport.submit(command))
@@ -161,7 +194,7 @@ class Caller(Blocking):
 
     def call_again(self, encoded: Encoded) -> Reply:
         """call() of a request that was encoded before; where requests are signed, each is anew."""
-        if self.signer.source:
+        if self.signs:
             return self.call(encoded.request)
         request, command, layout = encoded
         reply = decode_reply(request, layout, self._transport.execute(command))
@@ -178,7 +211,7 @@ class Caller(Blocking):
         """As call(), but a refusal is returned in Reply.error instead of raised."""
         if credential:
             return self._converse(self.signer.exchange(request, credential), timeout)
-        if self.signer.source:
+        if self.signs:
             return self._signed_reply(request, timeout)
         command, layout = encode(request)
         return decode_reply(request, layout, self._transport.execute(command, timeout))
@@ -187,15 +220,16 @@ class Caller(Blocking):
         """reply() with the source's credentials. It runs the dialogue only if a credential must be
         requested or replaced.
         """
-        sealed = self.signer.seal_at_once(request)
+        signer = self.signer
+        sealed = signer.seal_at_once(request)
         if sealed is None:
-            return self._converse(self.signer.exchange(request), timeout)
+            return self._converse(signer.exchange(request), timeout)
         sent = time.monotonic()
         response = self._transport.execute(sealed.command, timeout)
-        reply = open_reply(request, sealed, response)
+        reply = signer.open(request, sealed, response)
         if reply.error is None:
             return reply
-        return self._converse(self.signer.go_on(request, sealed, sent, reply), timeout)
+        return self._converse(signer.go_on(request, sealed, sent, reply), timeout)
 
     def _converse(self, exchange: Exchange, timeout: float | None) -> Reply:
         """Carry a dialogue to its end."""
@@ -208,10 +242,10 @@ class Caller(Blocking):
                 return reply
             if isinstance(step, Command):
                 result = self._transport.execute(step, timeout)
-            elif isinstance(step, Aside):
-                result = self._transport.execute(step.command)
-            else:
+            elif callable(step):
                 result = step()
+            else:
+                result = self._transport.execute(step.command)
 
 
 class _SignedReply(PendingReply):
@@ -226,13 +260,9 @@ class _SignedReply(PendingReply):
 
     def _send(self, answer: Response | None) -> Pending:
         """Go on to the next command."""
-        step, result = self._exchange.send(answer), None  # type: object, object
+        step = self._exchange.send(answer)
         while not isinstance(step, Command):
-            if isinstance(step, Aside):
-                result = self._transport.execute(step.command)
-            else:
-                assert callable(step)
-                result = step()
+            result = step() if callable(step) else self._transport.execute(step.command)
             step = self._exchange.send(result)
         return self._transport.submit(step)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pyosd import requests
 from pyosd.commands.attributes import get_attributes, more_room, set_attributes
@@ -28,7 +29,9 @@ from pyosd.types import (
 from pyosd.wire.attributes import ALL, CURRENT_OBJECT_ID, Page
 from pyosd.wire.cdb import LIST_HEADER_LENGTH, AttributeLists, Encoded, lists_of
 from pyosd.wire.list_data import QUERY_HEADER_MAX, decode_list, decode_query_result
-from pyosd.wire.tracking import CommandTracking
+
+if TYPE_CHECKING:
+    from pyosd.wire.tracking import CommandTracking
 
 _ATTRIBUTES_PER_LIST = 256 << 10  # bytes of one answer
 _IDS_PER_LIST = 8192
@@ -108,6 +111,8 @@ def tracking(collection: ObjectRef) -> Dialogue[CommandTracking]:
     page = AttributeId(Page.COLLECTION_TRACKING, ALL)
     lists = AttributeLists((page,), (), 4096)
     found = (yield from call(requests.get_attributes(collection, attributes=lists))).attributes
+    from pyosd.wire.tracking import CommandTracking
+
     return CommandTracking.of(found)
 
 

@@ -25,6 +25,7 @@ from collections.abc import (
     Mapping,
 )
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from pyosd.security.credentials import Credential
@@ -39,10 +40,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-# ---- steps: not frozen, which would cost more than all else of a step --------------------------------
+# ---- steps: not frozen, which would cost more than all else of a step; nobody compares them ----------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Ask:
     """Send a request and wait.  Brings: Reply."""
 
@@ -52,42 +53,42 @@ class Ask:
     refusals: bool = True  # are raised in the dialogue
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Start:
     """Send a request without waiting.  Brings: what Finish takes."""
 
     request: Request
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Finish:
     """Wait for the answer to a started request.  Brings: Reply; a refusal is in Reply.error."""
 
     started: Any
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Sleep:
     """Wait so many seconds."""
 
     seconds: float
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Block:
     """Call a function that may block.  Brings: its value."""
 
     function: Callable[[], Any]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Own:
     """Call a function of the same face; coroutines await it.  Brings: its value."""
 
     function: Callable[[], Any]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StreamItem(Generic[T]):
     """A value of a stream, for the caller of the method."""
 
@@ -279,13 +280,38 @@ def _mistakes_named(
         raise
 
 
+class _Later:
+    """A dialogue of a module that is imported when a method of it is first used."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+
+class DialoguesOf:
+    """Stands for a module in a table of methods, so that the table does not import it."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return _Later(self.module, name)
+
+
 class _Written:
     """A dialogue in a table of methods."""
 
     own = False
 
-    def __init__(self, dialogue: Callable[..., Any]) -> None:
-        self.dialogue = dialogue
+    def __init__(self, dialogue: Callable[..., Any] | _Later) -> None:
+        self._dialogue = dialogue
+
+    @property
+    def dialogue(self) -> Callable[..., Any]:
+        """The generator function."""
+        found = self._dialogue
+        if isinstance(found, _Later):
+            found = self._dialogue = getattr(import_module(found.module), found.name)
+        return found
 
     def for_threads(self) -> Callable[..., Any]:
         dialogue, own = self.dialogue, self.own
@@ -390,9 +416,23 @@ class OwnStreamMethod(StreamMethod[P, R_co]):
         _Written.__init__(self, dialogue)
 
 
+class _Unmade:
+    """A method that takes its own place in the class when it is first used: few of a table are."""
+
+    def __init__(self, written: _Written, face: str, name: str, owner: type) -> None:
+        self.written, self.face, self.name, self.owner = written, face, name, owner
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        made = self.written.described(getattr(self.written, self.face)(), self.name, self.owner)
+        setattr(self.owner, self.name, made)
+        return made.__get__(instance, owner)
+
+
 def _make_methods(cls: type, face: str) -> None:
     """Put a method in the place of each dialogue that a class inherits."""
-    for name in [name for base in cls.__mro__ for name in vars(base)]:
-        written = inspect.getattr_static(cls, name)
-        if isinstance(written, _Written):
-            setattr(cls, name, written.described(getattr(written, face)(), name, cls))
+    inherited: dict[str, object] = {}
+    for base in cls.__mro__:
+        inherited = {**inherited, **vars(base), **inherited}
+    for name, each in inherited.items():
+        if isinstance(each, _Written):
+            setattr(cls, name, _Unmade(each, face, name, cls))

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
 
 from pyosd import errors, requests
 from pyosd.commands.attributes import get_attributes
+from pyosd.commands.caller import Signing
 from pyosd.commands.dialogue import Dialogue, answer, call, execute
-from pyosd.security.signing import Signer
 from pyosd.types import AttributeId, Buffer, ObjectRef
 from pyosd.wire.attributes import (
     CURRENT_OBJECT_ID,
@@ -40,15 +39,9 @@ CALL_ATTRIBUTES = AttributeLists(_ABOUT_CALL, (), allocation_for(_ABOUT_CALL, lo
 """The attributes that decode_call() takes."""
 
 
-class Signing(Protocol):
-    """A caller with or without credentials."""
-
-    signer: Signer
-
-
 def poll_job(caller: Signing, job: ObjectRef) -> Dialogue[JobPoll | None]:
     """The state of a job, by the cheapest command; None: the object is no surrogate of a job."""
-    if caller.signer.source:
+    if caller.signs:
         return poll_of((yield from get_attributes(job, JOB_POLL_IDS)))
     request, command, layout = _poll_command(job)
     response = yield from execute(command)

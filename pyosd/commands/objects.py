@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from pyosd import requests
 from pyosd.commands.dialogue import Dialogue, call, execute
-from pyosd.commands.names import link
 from pyosd.errors import OSDError, ProtocolError
 from pyosd.types import ROOT, AttributeValue, Buffer, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import CURRENT_OBJECT_ID, CURRENT_PARTITION_ID, PageForm
@@ -79,6 +78,8 @@ def create_partition(
     made = PartitionId(reply.attribute(CURRENT_PARTITION_ID).uint)
     if name:
         try:
+            from pyosd.commands.names import link
+
             yield from link(ROOT, name, ref(made))
         except OSDError:
             yield from remove_partition(made)

@@ -15,20 +15,35 @@ Every method that sends a command raises, beside what it says itself:
 
 from __future__ import annotations
 
-from pyosd.commands import (
-    attributes,
-    collections,
-    data,
-    execute,
-    keys,
-    names,
-    objects,
-    perform,
-    pool_status,
-)
-from pyosd.commands import copy as copying
+from typing import TYPE_CHECKING
+
 from pyosd.commands.caller import Caller
-from pyosd.commands.dialogue import Method, OwnMethod, StreamMethod
+from pyosd.commands.dialogue import DialoguesOf, Method, OwnMethod, StreamMethod
+
+if TYPE_CHECKING:
+    from pyosd.commands import (
+        attributes,
+        collections,
+        data,
+        execute,
+        keys,
+        names,
+        objects,
+        perform,
+        pool_status,
+    )
+    from pyosd.commands import copy as copying
+else:
+    attributes = DialoguesOf("pyosd.commands.attributes")
+    collections = DialoguesOf("pyosd.commands.collections")
+    copying = DialoguesOf("pyosd.commands.copy")
+    data = DialoguesOf("pyosd.commands.data")
+    execute = DialoguesOf("pyosd.commands.execute")
+    keys = DialoguesOf("pyosd.commands.keys")
+    names = DialoguesOf("pyosd.commands.names")
+    objects = DialoguesOf("pyosd.commands.objects")
+    perform = DialoguesOf("pyosd.commands.perform")
+    pool_status = DialoguesOf("pyosd.commands.pool_status")
 
 __all__ = ["CommandTable", "Commands"]
 

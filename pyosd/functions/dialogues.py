@@ -399,8 +399,7 @@ def call(
             raise TypeError("a call with parameters passes bytes")
         args = stage_args(args, parameters)
     encoding, data = encode_args(args)
-    named = replace(
-        (yield from named_call(table, name)),
+    named = (yield from named_call(table, name))._replace(
         method=method,
         args_encoding=encoding,
         record=CallRecord.IF_NEEDED if record is None else CallRecord(2 if record else 1),
@@ -525,7 +524,7 @@ def submit(
     """
     encoding, data = encode_args(args)
     named = yield from named_call(table, name)
-    named = replace(named, method=method, args_encoding=encoding)
+    named = named._replace(method=method, args_encoding=encoding)
     params = ExecParams(
         function=named, limits=limits or Limits(), pool=pool, name=job_name, rights=rights
     )

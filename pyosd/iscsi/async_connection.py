@@ -10,7 +10,6 @@ import asyncio
 import select
 import socket
 from collections.abc import Callable, Coroutine, Generator
-from dataclasses import astuple
 from typing import Any, TypeVar
 
 from pyosd import _core
@@ -86,7 +85,7 @@ class AsyncConnection:
 
     def start(self, agreed: Negotiated) -> None:
         """Login is over."""
-        self._core.start(*astuple(agreed))
+        self._core.start(*agreed)
 
     async def execute(self, command: Command, lun: int) -> Response:
         """Send a SCSI command and wait.  Raises: SessionLost."""

@@ -18,8 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import astuple
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyosd import _core
 from pyosd.errors import CommandTimeout, ProtocolError, SessionLost, Unreachable
@@ -86,7 +85,9 @@ def message_meaning(header: bytes) -> str:
 def open_socket(host: str, port: int, timeout: float) -> socket.socket:
     """Connect over TCP, non-blocking from then on.  Raises: Unreachable."""
     try:
-        sock = socket.create_connection((host, port), timeout)
+        # getaddrinfo() would import the codec of international names for a str of any kind
+        name: Any = host.encode() if host.isascii() else host
+        sock = socket.create_connection((name, port), timeout)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setblocking(False)
@@ -121,7 +122,7 @@ class Connection:
         try:
             agreed = self.converse(login(parameters), deadline)
             with self._lock:
-                self._core.start(*astuple(agreed))
+                self._core.start(*agreed)
         except BaseException:
             self.abandon("the login did not succeed")
             raise

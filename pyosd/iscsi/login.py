@@ -9,13 +9,11 @@ Source: RFC 7143 sections 6, 12, 13; CHAP: RFC 1994.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
+import os
 import struct
-from base64 import b64decode
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyosd.errors import LoginRejected, ProtocolError
 
@@ -76,11 +74,10 @@ class LoginParameters:
     chap: Chap | None = None
     header_digest: bool = False
     max_segment: int = MAX_RECV_SEGMENT
-    isid: bytes = field(default_factory=lambda: b"\x80" + secrets.token_bytes(3) + b"\0\0")
+    isid: bytes = field(default_factory=lambda: b"\x80" + os.urandom(3) + b"\0\0")
 
 
-@dataclass(frozen=True)
-class Negotiated:
+class Negotiated(NamedTuple):
     """The negotiated values, which are arguments of _core.Session.start()."""
 
     max_send_segment: int = 8192
@@ -91,8 +88,7 @@ class Negotiated:
     header_digest: bool = False
 
 
-@dataclass(frozen=True)
-class PduRequest:
+class PduRequest(NamedTuple):
     """A request to send: opcode, 48-byte header (the core completes it), text, immediate bit."""
 
     opcode: int
@@ -171,6 +167,8 @@ def _binary(keys: Keys, key: str, longest: int) -> bytes:
             digits = text[2:]
             value = bytes.fromhex("0" * (len(digits) % 2) + digits)
         elif text[:2] in ("0b", "0B"):
+            from base64 import b64decode
+
             value = b64decode(text[2:], validate=True)
         else:
             value = b""
@@ -184,6 +182,8 @@ def _binary(keys: Keys, key: str, longest: int) -> bytes:
 def chap_response(identifier: int, secret: str, challenge: bytes) -> bytes:
     """CHAP with MD5 (RFC 1994): 16 bytes."""
     message = bytes([identifier]) + secret.encode() + challenge
+    import hashlib
+
     return hashlib.md5(message, usedforsecurity=False).digest()
 
 
@@ -285,12 +285,14 @@ def _chap(state: _Login, chap: Chap) -> Generator[PduRequest, ChapAnswer, bool]:
         "CHAP_N": chap.user,
         "CHAP_R": "0x" + chap_response(identifier, chap.secret, challenge).hex(),
     }
-    own_identifier, own_challenge = secrets.randbelow(256), secrets.token_bytes(16)
+    own_identifier, own_challenge = os.urandom(1)[0], os.urandom(16)
     if chap.target_secret:
         keys["CHAP_I"] = str(own_identifier)
         keys["CHAP_C"] = "0x" + own_challenge.hex()
     over, answer = yield from state.exchange(_SECURITY, _OPERATIONAL, True, keys)
     if chap.target_secret:
+        import hmac
+
         expected = chap_response(own_identifier, chap.target_secret, own_challenge)
         proof = _binary(answer, "CHAP_R", 16)
         same_name = answer.get("CHAP_N") == chap.target_user or not chap.target_user

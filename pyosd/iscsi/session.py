@@ -14,9 +14,9 @@ import socket
 import threading
 import time
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 from urllib.parse import unquote
 
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
@@ -80,8 +80,7 @@ def local_address(host: str, port: int) -> str:
         return ""
 
 
-@dataclass(frozen=True)
-class TargetAddress:
+class TargetAddress(NamedTuple):
     """An iscsi:// URL taken apart.  lun: 0-16383."""
 
     host: str

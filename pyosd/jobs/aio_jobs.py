@@ -18,6 +18,7 @@ from pyosd.commands.async_unit import AsyncCommands
 from pyosd.commands.dialogue import Awaiting, Dialogue, Stream
 from pyosd.jobs.dialogues import arrays, following
 from pyosd.jobs.dialogues.followed import Backoff, Followed, FollowedArray
+from pyosd.jobs.dialogues.job_table import JobTable
 from pyosd.jobs.dialogues.rounds import poll_round
 from pyosd.jobs.submission import Kinds
 from pyosd.types import ObjectRef
@@ -90,7 +91,7 @@ def _tell(waiting: Iterable[asyncio.Future[None]], error: Exception | None) -> N
             heard.set_exception(error)
 
 
-class AsyncJob(following.JobTable, Followed, Awaiting):
+class AsyncJob(JobTable, Followed, Awaiting):
     """A job for coroutines; awaiting it gives its result.
 
     Its methods are those of Job, as coroutines.  It is no Future: done() asks the target.

@@ -10,7 +10,6 @@ Not here: what most methods do (dialogues/following.py), submitting (submission.
 
 from __future__ import annotations
 
-import html
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -21,6 +20,7 @@ from pyosd.commands import Commands
 from pyosd.commands.dialogue import Blocking, Dialogue, Stream
 from pyosd.jobs.dialogues import following
 from pyosd.jobs.dialogues.followed import Followed
+from pyosd.jobs.dialogues.job_table import JobTable
 from pyosd.jobs.polling import watch
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobState, JobStatus
@@ -30,7 +30,7 @@ __all__ = ["Job", "html_table"]
 R = TypeVar("R")
 
 
-class Job(following.JobTable, Followed, Blocking, Future[Any]):
+class Job(JobTable, Followed, Blocking, Future[Any]):
     """A job on a target: a Future whose done(), running() and cancelled() ask the target.
 
     result() returns what the script passed to osd.result(): bytes, or the value of its JSON; None: nothing.
@@ -158,6 +158,8 @@ _COLOURS = {JobState.COMPLETED: "#2a7", JobState.QUEUED: "#a70", JobState.HELD: 
 
 
 def _row(key: str, text: str) -> str:
+    import html
+
     return f"<tr><th>{key}</th><td>{html.escape(text)}</td></tr>"
 
 

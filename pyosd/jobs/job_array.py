@@ -8,7 +8,6 @@ Not here: what most methods do (dialogues/arrays.py).
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack, overload
 
@@ -114,6 +113,8 @@ class JobArray(arrays.ArrayTable, FollowedArray, Job, Sequence[Job]):
         try:
             return html_table(self.status())
         except (errors.OSDError, errors.JobError, ValueError) as error:
+            import html
+
             return f"<table><tr><th>array</th><td>{html.escape(str(error))}</td></tr></table>"
 
 
@@ -121,6 +122,8 @@ def html_table(status: JobStatus) -> str:
     """An array for notebooks: its state, a bar of what has ended, how many are in which state."""
     members = sum(status.counts.values())
     ended = sum(count for state, count in status.counts.items() if state.terminal)
+    import html
+
     counts = ", ".join(f"{count} {state.name}" for state, count in status.counts.items())
     bar = f'<progress value="{ended}" max="{members}">{ended} of {members}</progress>'
     return (

@@ -16,8 +16,6 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyosd.osd._archive import MAGIC, MAIN
-
 if TYPE_CHECKING:
     import zipfile
 
@@ -80,6 +78,8 @@ class Modules:
 
         Raises: ValueError: it is too long, or has no __main__.py.
         """
+        from pyosd.osd._archive import MAGIC, MAIN
+
         files = dict(self._files)
         if main is None:
             main = files.pop(MAIN, None)

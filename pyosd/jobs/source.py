@@ -18,7 +18,6 @@ import json
 import os
 import re
 import sys
-import textwrap
 import threading
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,6 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
-from pyosd.osd._results import OVER
 from pyosd.types import ObjectHandle, ObjectRef
 from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
 
@@ -199,6 +197,8 @@ def _definition(
         raise ValueError(f"{name}() uses variables of an outer function ({names}): pass arguments")
     imports = _imports(function, modules)
     try:
+        import textwrap
+
         source = textwrap.dedent(inspect.getsource(function))
     except OSError:
         raise ValueError(f"the source of {name}() was not found") from None
@@ -347,6 +347,8 @@ def with_over(
 
     Raises: ValueError: the arguments are bytes, which have no room for them.
     """
+    from pyosd.osd._results import OVER
+
     encoding, text = arguments
     if encoding is ArgsEncoding.BYTES:
         raise ValueError("args of bytes cannot go with over: give them as JSON")

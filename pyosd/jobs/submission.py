@@ -11,23 +11,27 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from math import inf
 from operator import or_
-from typing import Any, Concatenate, Generic, ParamSpec, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+)
 
 from pyosd import errors
 from pyosd.commands import Commands
-from pyosd.commands.collections import get_member_attributes
 from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.execute import exec_code
-from pyosd.jobs.begin import Begin, parse_begin
 from pyosd.jobs.dialogues.followed import Followed
 from pyosd.jobs.dialogues.following import take_reply
-from pyosd.jobs.inputs.pure import impurity
 from pyosd.jobs.modules import Modules, PathLike, is_zipapp, modules_of, pack_zipapp
-from pyosd.jobs.refusal import explain_refusal
 from pyosd.jobs.source import (
     Code,
     call_arguments,
@@ -57,6 +61,9 @@ from pyosd.wire.indices import Ranges, parse_array, ranges_of
 from pyosd.wire.job_status import STATUS_IDS, ArrayPlace, JobStatus, decode_status
 from pyosd.wire.reply import ExecReply
 
+if TYPE_CHECKING:
+    from pyosd.jobs.begin import Begin
+
 __all__ = [
     "Kinds",
     "Prepared",
@@ -80,8 +87,7 @@ _R = TypeVar("_R")
 _INLINE_RESULT = 4096  # room a waiting EXEC makes for the result
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A job ready to be sent: where it may act, its code, and the parameters of EXEC."""
 
     zone: ObjectRef
@@ -280,8 +286,11 @@ def prepare(
     text = b"" if code is None else source_bytes(code, modules, objects)
     if code is not None and not text:
         raise ValueError("there is no code to run")
-    if reuse is not False and text and (why := impurity(text)):
-        raise ValueError(f"reuse: {why}")
+    if reuse is not False and text:
+        from pyosd.jobs.inputs.pure import impurity
+
+        if why := impurity(text):
+            raise ValueError(f"reuse: {why}")
     sent, packing = pack(text, compress) if text else (b"", ExecFlag(0))
     flags = {
         ExecFlag.HOLD: hold,
@@ -290,6 +299,11 @@ def prepare(
         ExecFlag.CODE_BYTECODE: code is not None and (bytecode or is_bytecode(code)),
     }
     ranges, at_once = _array(array, at_once)
+    begin_ms = 0
+    if begin is not None:
+        from pyosd.jobs.begin import parse_begin
+
+        begin_ms = parse_begin(begin)
     params = ExecParams(
         args=arguments,
         args_encoding=encoding,
@@ -311,7 +325,7 @@ def prepare(
         after=tuple(to_wait_for(each) for each in after),
         pool=pool,
         expiry=expire,
-        begin=0 if begin is None else parse_begin(begin),
+        begin=begin_ms,
         reuse=None if reuse is False else inf if reuse is True else reuse,
         grace=grace,
     )
@@ -329,6 +343,12 @@ def _arguments(
     return (ArgsEncoding.JSON, call_arguments(positional, named)), objects
 
 
+@functools.cache
+def spelled_and_described(options: Callable[..., Any]) -> tuple[list[inspect.Parameter], str]:
+    """The parameters of a function, and its text."""
+    return [*inspect.signature(options).parameters.values()], inspect.getdoc(options) or ""
+
+
 def takes_options(
     options: Callable[_P, Prepared],
 ) -> Callable[[Callable[[_S, Prepared], _R]], Callable[Concatenate[_S, _P], _R]]:
@@ -336,8 +356,7 @@ def takes_options(
 
     Target.exec() and all its relatives get their parameters, and the text about them, from one place.
     """
-    spelled = [*inspect.signature(options).parameters.values()]
-    described = inspect.getdoc(options) or ""
+    spelled, described = spelled_and_described(options)
 
     def decorate(send: Callable[[_S, Prepared], _R]) -> Callable[Concatenate[_S, _P], _R]:
         @functools.wraps(send)
@@ -366,15 +385,18 @@ J_co = TypeVar("J_co", bound=Followed, covariant=True)
 A_co = TypeVar("A_co", bound=Followed, covariant=True)
 
 
-@dataclass(frozen=True)
 class Kinds(Generic[J_co, A_co]):
     """The classes that a face uses for accepted jobs and arrays.
 
     job: called with commands, id and name.  array: with commands, id, name and place.
     """
 
-    job: Callable[[Any, ObjectRef, str], J_co]
-    array: Callable[[Any, ObjectRef, str, ArrayPlace], A_co]
+    def __init__(
+        self,
+        job: Callable[[Any, ObjectRef, str], J_co],
+        array: Callable[[Any, ObjectRef, str, ArrayPlace], A_co],
+    ) -> None:
+        self.job, self.array = job, array
 
 
 def submit(kinds: Kinds[J, A], commands: object, prepared: Prepared) -> Dialogue[J | A]:
@@ -440,6 +462,8 @@ def _send_once(prepared: Prepared) -> Dialogue[ExecReply]:
             )
         )
     except errors.OSDError as error:
+        from pyosd.jobs.refusal import explain_refusal
+
         if why := (yield from explain_refusal(params, error)):
             error.text = f"{why} ({error.text})"
         raise
@@ -466,6 +490,8 @@ def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
 
 def jobs_of(partition_id: PartitionId) -> Dialogue[list[JobStatus]]:
     """Every job whose surrogate is in a partition, by id, in one command."""
+    from pyosd.commands.collections import get_member_attributes
+
     collection = ref(partition_id, JOBS_COLLECTION)
     try:
         members = yield from get_member_attributes(collection, STATUS_IDS)

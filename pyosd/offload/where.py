@@ -12,28 +12,24 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
-from typing import Literal, Unpack
+from typing import Literal
 
 from pyosd.commands import Commands
 from pyosd.errors import JobCancelled, OSDError, PushedBack, ScriptError, TooLate
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import submit_array, submit_prepared
-from pyosd.jobs.source import Code
-from pyosd.jobs.submission import Prepared, Submission, prepare
+from pyosd.jobs.submission import Prepared
 from pyosd.offload.costs import FIRST, Costs
 from pyosd.offload.home import HomeProcess, HomeScript, Outcome
-from pyosd.security.credentials import CredentialSource
+from pyosd.offload.session import ScriptSession
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Information, Page
 from pyosd.wire.exec_params import ArgsEncoding, ExecFlag, HomeCost
 from pyosd.wire.job_status import JobStatus
-from pyosd.wire.transport import CommandTransport
 
 __all__ = [
     "TRIED_HERE",
     "Placement",
-    "ScriptPlaces",
     "Where",
     "compared",
     "near_outcome",
@@ -108,7 +104,7 @@ class Placement:
     pure: it changes no objects.  spare: a process started ahead for it; taken, or None.
     """
 
-    def __init__(self, target: ScriptPlaces, costs: Costs, prepared: Prepared, pure: bool) -> None:
+    def __init__(self, target: ScriptSession, costs: Costs, prepared: Prepared, pure: bool) -> None:
         self.target, self.costs, self.prepared, self.pure = target, costs, prepared, pure
         self.sha256 = Costs.name(prepared.code)
         zone = prepared.zone
@@ -139,7 +135,7 @@ class Placement:
         if self.may_return and self.to_try != "near":
             self.learn_link()
             self.cost = self.costs.cost(self.target.url, self.sha256, self.size)
-        return replace(self.prepared, params=replace(self.prepared.params, home=self.cost))
+        return self.prepared._replace(params=replace(self.prepared.params, home=self.cost))
 
     def script(self, index: int | None = None) -> HomeScript:
         """The script as it runs here.  Raises: ValueError: its arguments are bytes."""
@@ -201,7 +197,7 @@ class Placement:
         start = time.perf_counter()
         home = HomeCost() if self.pure else None
         params = replace(self.prepared.params, home=home)
-        job = submit_prepared(self.target, replace(self.prepared, params=params))
+        job = submit_prepared(self.target, self.prepared._replace(params=params))
         found = near_outcome(job, timeout)
         if self.pure:
             self.learn_near(job.status())
@@ -292,98 +288,3 @@ def returned(status: JobStatus) -> str | None:
         return None
     expected = status.offload
     return compared(expected.near, expected.wait, expected.home) if expected else ""
-
-
-class ScriptPlaces(Commands):
-    """Commands over a session, and scripts that run near the data or at the client.
-
-    url: of the target.  inherited: a child of this process logs in as the same user, by the URL and the
-    environment.
-    """
-
-    def __init__(
-        self,
-        transport: CommandTransport,
-        url: str = "",
-        credentials: CredentialSource | None = None,
-        inherited: bool = False,
-    ) -> None:
-        super().__init__(transport, credentials)
-        self.url, self.inherited = url, inherited
-        self._spare: HomeProcess | None = None
-
-    def run(
-        self,
-        code: Code,
-        *,
-        zone: ObjectRef,
-        where: Where | None = None,
-        pure: bool = False,
-        timeout: float | None = None,
-        **options: Unpack[Submission],
-    ) -> Outcome:
-        """Run code near the data or here, and wait for its end.
-
-        Args:
-            code, zone, options: as for exec().
-            where: "near" the data; "local", here, in a process of its own with the rights of this
-                session; "auto": where it is expected to end sooner.  None: "auto" if pure, else "near".
-                A session with chap or credentials of its own has no scripts here, and "auto" is "near".
-            pure: the code reads its zone and returns a result.  Wherever it runs, it may change no
-                objects.  where="auto" implies that.
-            timeout: seconds.
-
-        Returns: its output and result, the same from both places, and why it ran there.
-        Raises: TimeoutError: it continues near the data, or was ended here.  ValueError: an array; or
-            a run here with arguments of bytes, or over a session as above.  Otherwise as exec() and
-            Job.result(), but a script that raised has an exit code instead.
-        """
-        prepared = prepare(code, zone=zone, **options)
-        if prepared.params.array is not None:
-            raise ValueError("an array has many outcomes: run_array()")
-        where = where or ("auto" if pure else "near")
-        place = Placement(self, self.costs, prepared, pure or where == "auto")
-        if where == "auto":
-            return place.auto(timeout)
-        return place.near(timeout) if where == "near" else place.at_home(None, timeout, "")
-
-    def run_array(
-        self,
-        code: Code,
-        *,
-        zone: ObjectRef,
-        timeout: float | None = None,
-        **options: Unpack[Submission],
-    ) -> list[Outcome]:
-        """Run code that changes no objects once for each index, and wait for all ends.
-
-        Members run near the data, and meanwhile here, one after the other, those that the target
-        expects to end sooner here.
-
-        Args: as run(); array or over is required.
-        Returns: the outcomes in order of index.
-        Raises: as run(); then the array is killed.
-        """
-        prepared = prepare(code, zone=zone, **options)
-        found = dict(Placement(self, self.costs, prepared, True).members(timeout))
-        return [found[index] for index in sorted(found)]
-
-    @cached_property
-    def costs(self) -> Costs:
-        """The cost of scripts at this client, from its earlier runs."""
-        return Costs()
-
-    def take_spare(self) -> HomeProcess | None:
-        """A process that waits for scripts; the caller closes it, or gives it back."""
-        spare, self._spare = self._spare, None
-        if spare is not None and not spare.fits:
-            spare.close()
-            return None
-        return spare
-
-    def keep_spare(self, process: HomeProcess) -> None:
-        """Take a process that waits for scripts; the next one here needs no new process."""
-        if self._spare is None:
-            self._spare = process
-        else:
-            process.close()

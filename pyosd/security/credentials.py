@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -238,7 +237,7 @@ class KeySource:
             object_type=object_type,
             permissions=permissions,
             expires_ms=0 if lifetime is None else milliseconds(time.time() + lifetime),
-            discriminator=secrets.token_bytes(12),
+            discriminator=os.urandom(12),
         )
         return Credential.sign(capability, key, self._system_id)
 

@@ -18,7 +18,7 @@ from pyosd.errors import IntegrityError
 from pyosd.security.credentials import Credential
 from pyosd.types import AttributeId, AttributeValue, Buffer
 from pyosd.wire.attributes import ALL, Page, Retrieved, allocation_for
-from pyosd.wire.capability import CHECK_LENGTH, DIGESTS, SecurityMethod
+from pyosd.wire.capability import CHECK_LENGTH, SecurityMethod, digest_of
 from pyosd.wire.cdb import (
     NO_ATTRIBUTES,
     NO_LAYOUT,
@@ -81,7 +81,7 @@ class Grant:
         self.capability = credential.capability.encode()
         self.method = credential.capability.method
         # HMAC's two halves (RFC 2104): to copy them takes less than to copy a hmac.HMAC.
-        digest = DIGESTS[credential.capability.algorithm]
+        digest = digest_of(credential.capability.algorithm)
         key = credential.key.ljust(_BLOCK, b"\0")
         self._inner = digest(bytes(byte ^ 0x36 for byte in key))
         self._outer = digest(bytes(byte ^ 0x5C for byte in key))

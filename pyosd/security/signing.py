@@ -11,7 +11,7 @@ Source: docs/security-protocol.md.
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -37,7 +37,6 @@ from pyosd.wire.cdb import (
     ServiceAction,
     only_reads,
 )
-from pyosd.wire.list_data import decode_list
 from pyosd.wire.reply import Reply
 from pyosd.wire.transport import Command, Response
 
@@ -126,6 +125,10 @@ class Signer:
             return seal(request, [grant], b"", self._token) if self._token else None
         nonce = self.nonce() if grant.method > SecurityMethod.CAPKEY else b""
         return seal(request, [grant], nonce, b"")
+
+    def open(self, request: Request, sealed: Sealed, response: Response) -> Reply:
+        """The answer to a command of seal_at_once(), verified."""
+        return open_reply(request, sealed, response)
 
     def go_on(self, request: Request, sealed: Sealed, sent: float, refused: Reply) -> Exchange:
         """The dialogue after what seal_at_once() gave was refused; sent: at that time.monotonic()."""
@@ -265,7 +268,7 @@ class Signer:
     def nonce(self) -> bytes:
         """A new one, by the target's clock."""
         now = milliseconds(time.time()) + self._ahead_ms
-        return now.to_bytes(6, "big") + secrets.token_bytes(6)
+        return now.to_bytes(6, "big") + os.urandom(6)
 
     def set_clock(self, target_ms: int) -> None:
         """Go by the target's clock from now on."""
@@ -341,6 +344,8 @@ class _Attempts:
         sealed = seal(request, [grant], self._signer.nonce(), token)
         response = yield Aside(sealed.command)
         reply = open_reply(request, sealed, response)
+        from pyosd.wire.list_data import decode_list
+
         return reply.error is None and partition_id not in decode_list(reply.data).ids
 
     def _learn(self, reply: Reply) -> None:

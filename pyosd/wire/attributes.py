@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from pyosd import _core
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes
@@ -292,8 +293,7 @@ def decode_retrieved(data: bytes | memoryview) -> Retrieved:
     return Retrieved(decode_entries(body), (), 8 + length, complete)
 
 
-@dataclass(frozen=True)
-class PageForm:
+class PageForm(NamedTuple):
     """A page in its fixed form.  length: bytes of the full page after its header; 0: no form."""
 
     page: int

@@ -8,17 +8,18 @@ Source: osd2-wire section 6; docs/security-protocol.md.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyosd.types import ObjectRef, ObjectType, ref
 
+if TYPE_CHECKING:
+    import hashlib
+
 __all__ = [
     "CHECK_LENGTH",
-    "DIGESTS",
     "JOB_RIGHTS",
     "READ_ONLY",
     "SYSTEM_ID_LENGTH",
@@ -28,6 +29,7 @@ __all__ = [
     "Need",
     "Permission",
     "SecurityMethod",
+    "digest_of",
     "mac",
     "method_name",
     "milliseconds",
@@ -110,7 +112,6 @@ class Need(NamedTuple):
     permissions: Permission
 
 
-DIGESTS = {Algorithm.HMAC_SHA256: hashlib.sha256, Algorithm.HMAC_SHA1: hashlib.sha1}
 _DESCRIPTORS = {
     ObjectType.ROOT: 2,
     ObjectType.PARTITION: 2,
@@ -119,9 +120,18 @@ _DESCRIPTORS = {
 }
 
 
+def digest_of(algorithm: Algorithm) -> Callable[..., hashlib._Hash]:
+    """The hash function of check values."""
+    import hashlib  # loads OpenSSL, which clients without credentials do not need
+
+    return hashlib.sha1 if algorithm is Algorithm.HMAC_SHA1 else hashlib.sha256
+
+
 def mac(key: bytes, *parts: bytes | bytearray | memoryview, algorithm: Algorithm) -> bytes:
     """A check value of 32 bytes over the parts, one after the other."""
-    state = hmac.new(key, digestmod=DIGESTS[algorithm])
+    import hmac
+
+    state = hmac.new(key, digestmod=digest_of(algorithm))
     for part in parts:
         state.update(part)
     return state.digest().ljust(CHECK_LENGTH, b"\0")

@@ -114,8 +114,7 @@ class Isolation(IntEnum):
     VENDOR = 7
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """Options of every command: bytes 10 and 12 of the CDB."""
 
     fua: bool = False
@@ -126,8 +125,7 @@ class Options:
     """Leave the object's timestamps alone."""
 
 
-@dataclass(frozen=True)
-class AttributeLists:
+class AttributeLists(NamedTuple):
     """List format: attributes to retrieve and to set, in this order.
 
     allocation: bytes for the answer; None: an estimate.  A cut answer says how many it needs.
@@ -138,8 +136,7 @@ class AttributeLists:
     allocation: int | None = None
 
 
-@dataclass(frozen=True)
-class AttributePage:
+class AttributePage(NamedTuple):
     """Page format: one page to retrieve (0: none) in its fixed form, one attribute to set."""
 
     page: int = 0
@@ -147,8 +144,7 @@ class AttributePage:
     set: AttributeValue | None = None
 
 
-@dataclass(frozen=True)
-class SetOne:
+class SetOne(NamedTuple):
     """Set one attribute of at most 18 bytes from inside the CDB; nothing can be retrieved."""
 
     attribute: AttributeValue

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from math import ceil, inf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pyosd.types import ObjectRef
 from pyosd.wire.capability import JOB_RIGHTS, Permission
@@ -155,9 +155,10 @@ _DURATION_UNITS = {
     "d": 86400.0,
 }
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*")
-_PART = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*")
-_PLAIN = re.compile(rf"\s*({_NUMBER})\s*")
+# Patterns are compiled when they are first used.
+_QUANTITY = rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*"
+_PART = rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*"
+_PLAIN = rf"\s*({_NUMBER})\s*"
 
 
 def parse_size(size: Size) -> int:
@@ -166,7 +167,7 @@ def parse_size(size: Size) -> int:
         if size < 0:
             raise ValueError(f"size {size} is negative")
         return size
-    match = _QUANTITY.fullmatch(size)
+    match = re.fullmatch(_QUANTITY, size)
     unit = _SIZE_UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:
         known = ", ".join(filter(None, _SIZE_UNITS))
@@ -176,11 +177,11 @@ def parse_size(size: Size) -> int:
 
 def _read_duration(text: str) -> float | None:
     """Seconds of "90", "90s" or "1h30m"; None: it is no duration."""
-    if plain := _PLAIN.fullmatch(text):
+    if plain := re.fullmatch(_PLAIN, text):
         return float(plain[1])
     total, at, before = 0.0, 0, inf
     while at < len(text):
-        part = _PART.match(text, at)
+        part = re.compile(_PART).match(text, at)
         unit = _DURATION_UNITS.get(part[2].lower()) if part else None
         if part is None or unit is None or unit >= before:
             return None
@@ -281,8 +282,7 @@ class After:
         return f"{self.job}:{self.word}"
 
 
-@dataclass(frozen=True)
-class FunctionCall:
+class FunctionCall(NamedTuple):
     """The function that EXECUTE FUNCTION calls.
 
     partition_id: a function partition, 1h to FFFFh.  function: object id, alias, or at least 8
@@ -306,8 +306,7 @@ class FunctionCall:
         return struct.pack(">QQBBH", *numbers) + method + name
 
 
-@dataclass(frozen=True)
-class HomeCost:
+class HomeCost(NamedTuple):
     """The cost of a job if its client ran it.
 
     seconds: until its end at the client.  size: bytes that it reads.  0: not known.

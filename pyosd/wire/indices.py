@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 MOST = 10_000  # members of one array
 INDEX_END = 1 << 32
 RANGE = struct.Struct(">III")  # first, last, step
-_SPAN = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_SPAN = r"(\d+)(?:-(\d+)(?::(\d+))?)?"  # compiled when it is first used
 _FORM = "indices and ranges, as 1,3,10-20:2, and %N for at most N at once"
 
 Ranges = tuple[range, ...]
@@ -54,7 +54,7 @@ def parse_array(text: str) -> tuple[Ranges, int]:
         raise ValueError(f"'{text}': what follows % is how many may run at once, 1 to {MOST}")
     every: set[int] = set()
     for span in spans.split(","):
-        match = _SPAN.fullmatch(span.strip())
+        match = re.fullmatch(_SPAN, span.strip())
         if match is None:
             raise ValueError(f"'{text}' is not {_FORM}")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)

@@ -249,8 +249,7 @@ class ArrayPlace:
         return ref(self.array.partition_id, self.array.object_id + 1 + self.position(index))
 
 
-@dataclass(frozen=True)
-class Offload:
+class Offload(NamedTuple):
     """The expected times of a pure job, near the data and at its client.  Seconds; 0: not known.
 
     cost: what the client said.  near, wait, home: what the target compared last.

@@ -21,7 +21,7 @@ from pyosd.cli.output.tables import format_time
 from pyosd.commands import attributes, collections, names
 from pyosd.fs import transfer
 from pyosd.functions import results
-from pyosd.jobs.dialogues import following
+from pyosd.jobs.dialogues import following, origins
 from pyosd.types import AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import Page, Retrieved
 from pyosd.wire.indices import MOST
@@ -139,11 +139,11 @@ def test_a_result_that_no_job_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_inputs_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "get_attribute", reply(bytes(PIECE)))
+    monkeypatch.setattr(origins, "get_attribute", reply(bytes(PIECE)))
     final = JobStatus(OBJECT, JobState.COMPLETED, flags=JobFlag.LISTED)
     job: Any = SimpleNamespace(id=OBJECT, final=final)
     with pytest.raises(errors.ProtocolError, match="does not end"):
-        answered(following.used(job))
+        answered(origins.used(job))
 
 
 def test_the_origin_of_data_that_is_nested_too_deep() -> None:

@@ -178,8 +178,8 @@ def test_a_byte_of_an_object_that_a_function_needs_as_a_whole(
         assert not any(each.done() for each in unfinished)
     finally:
         tenants.gate.unlink()
-    for each in unfinished:
-        assert not each.reply().error
+    for sent in unfinished:
+        assert not sent.reply().error
     tenants.a.remove(long)
     tenants.a.remove(short)
     tenants.a.remove_partition(partition, contents=True)

@@ -53,6 +53,8 @@ OTHER_PARAMETERS = {("files", "open"): BINARY, ("target", "open"): BINARY}
 def public(cls: type) -> dict[str, Any]:
     """Names of a class and its bases, without those of object and Sequence."""
     names = {name for name in dir(cls) if not name.startswith("_")}
+    for name in names:
+        getattr(cls, name)  # makes a method that is made when it is first used
     return {name: inspect.getattr_static(cls, name) for name in names}
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 
 import click
@@ -57,7 +56,10 @@ class Group(click.Group):
                 raise
             known = self.list_commands(ctx)
             close = [self.elsewhere[args[0]]] if args[0] in self.elsewhere else []
-            close = close or get_close_matches(args[0], known, 1)
+            if not close:
+                from difflib import get_close_matches
+
+                close = get_close_matches(args[0], known, 1)
             if not close:
                 raise
             raise click.UsageError(f"{text} Did you mean '{close[0]}'?", ctx) from None

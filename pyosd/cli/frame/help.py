@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 import click
 
-from pyosd.cli.frame.examples import EXAMPLES
-
 __all__ = ["COMMON", "HelpPage"]
 
 COMMON = "Common options"
@@ -42,6 +40,8 @@ class HelpPage(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
+        from pyosd.cli.frame.examples import EXAMPLES
+
         lines = EXAMPLES.get(ctx.command_path, ())
         if lines:
             with formatter.section("Examples"):

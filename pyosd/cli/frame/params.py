@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import datetime
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from pyosd.cli.frame import completion_words
 from pyosd.cli.frame.addresses import JobName, LoneId, MemberRef, PathRef, is_job_path, is_path
 from pyosd.cli.frame.param_type import ParamType
 from pyosd.types import ROOT, ObjectRef
 from pyosd.wire.exec_params import After, parse_duration, parse_size
 from pyosd.wire.indices import Ranges, parse_array
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = [
     "ADDRESS",
@@ -42,24 +42,34 @@ __all__ = [
 ]
 
 
+def completed(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """What a shell can put for a word.  what: a function of completion_words."""
+    from click.shell_completion import CompletionItem
+
+    from pyosd.cli.frame import completion_words
+
+    return [CompletionItem(each) for each in getattr(completion_words, what)(ctx, incomplete)]
+
+
 class AddressParam(ParamType[ObjectRef]):
-    """``root``, PID or PID/OID, each decimal or 0x, or a path; inside: only what lies in a partition."""
+    """``root``, PID or PID/OID, each decimal or 0x, or a path; inside: only what lies in a partition.
+
+    words: the function of completion_words that completes it.
+    """
 
     forms = "root, PID, PID/OID or a path /NAME/..."
     paths = True
 
-    def __init__(
-        self, name: str, complete: Callable[[click.Context, str], list[str]], inside: bool = False
-    ) -> None:
+    def __init__(self, name: str, words: str, inside: bool = False) -> None:
         self.name = name
-        self.complete = complete
+        self.words = words
         self.inside = inside
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Complete with ids that the target has now."""
-        return [CompletionItem(each) for each in self.complete(ctx, incomplete)]
+        return completed(self.words, ctx, incomplete)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -88,7 +98,7 @@ class PathParam(ParamType[str]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Complete with names that the target has now."""
-        return [CompletionItem(each) for each in completion_words.paths(ctx, incomplete)]
+        return completed("paths", ctx, incomplete)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check its length; the target checks the names."""
@@ -373,10 +383,10 @@ class TagParam(ParamType[tuple[str, str]]):
         return key, text
 
 
-ADDRESS = AddressParam("ADDRESS", completion_words.addresses)
-OBJECT = AddressParam("PID/OID", completion_words.addresses, inside=True)
-COLLECTION = AddressParam("PID/CID", completion_words.collections, inside=True)
-JOB = JobAddress("JOB", completion_words.jobs)
+ADDRESS = AddressParam("ADDRESS", "addresses")
+OBJECT = AddressParam("PID/OID", "addresses", inside=True)
+COLLECTION = AddressParam("PID/CID", "collections", inside=True)
+JOB = JobAddress("JOB", "jobs")
 PATH = PathParam()
 NEW_PARTITION = NewPartitionParam()
 ARRAY = ArrayIndices()

@@ -18,7 +18,6 @@ from pyosd.cli.frame.addresses import LoneId, MemberRef, PathRef
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import finish_output, print_error, wants_json
 from pyosd.cli.frame.help import HelpPage
-from pyosd.cli.frame.hints import hints
 from pyosd.cli.output.tables import (
     FORMATS,
     Column,
@@ -82,7 +81,7 @@ class Failure(Exception):
         self.code = code
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Settings:
     """The common flags of one invocation."""
 
@@ -439,6 +438,8 @@ def explain(error: BaseException) -> tuple[Exit, str]:
         return Exit.NOT_PERMITTED, f"{describe(error)}\n  {advice()}"
     for kind, code in CODES:
         if isinstance(error, kind):
+            from pyosd.cli.frame.hints import hints
+
             return code, "\n  ".join([describe(error), *hints(error)])
     return Exit.INTERNAL, f"internal error: {error!r}; report in {write_report(error)}"
 

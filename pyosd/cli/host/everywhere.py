@@ -13,7 +13,6 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import print_error
 from pyosd.cli.frame.verb import Settings, explain
-from pyosd.cluster.at_once import at_once
 from pyosd.profiles import ProfileError
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def at_each(
 
     Returns: what came of it, by name, and the errors of the other targets.
     """
+    from pyosd.cluster.at_once import at_once
+
     ends = at_once(lambda name: work(name, cluster.target(name)), cluster.names)
     errors = {name: error for name, end in ends.items() if (error := end.exception())}
     return {name: end.result() for name, end in ends.items() if name not in errors}, errors

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 
@@ -34,12 +34,15 @@ from pyosd.cli.jobs.script import (
 )
 from pyosd.cli.output.tables import print_json
 from pyosd.cli.output.terminal import RAW, harmless, output_option
+from pyosd.jobs.dialogues.followed import FollowedArray
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
-from pyosd.jobs.job_array import JobArray
 from pyosd.target import Target
 from pyosd.types import ROOT, ObjectRef
 from pyosd.wire.exec_params import After, parse_duration
+
+if TYPE_CHECKING:
+    from pyosd.jobs.job_array import JobArray
 
 __all__ = ["exec_command", "run", "submit"]
 
@@ -458,6 +461,11 @@ def tell_next(settings: Settings, job: Job) -> None:
         )
 
 
+def is_array(job: Job) -> TypeGuard[JobArray]:
+    """Whether it is an array, whose class is imported only if there is one."""
+    return isinstance(job, FollowedArray)
+
+
 def print_members(array: JobArray) -> None:
     """Print the output of each member when it has ended, with its index before each line."""
     with left_by(lambda: f"array {array.id} continues: osd job wait {array.id}", [array]):
@@ -483,14 +491,14 @@ def show_output(job: Job, settings: Settings, *, follow: bool, raw: bool) -> Non
 def wait_for(job: Job, settings: Settings, options: ExecOptions) -> int:
     """Wait, print what the script printed on both streams, and return the exit code."""
     as_text = settings.output == "text"
-    if isinstance(job, JobArray) and options.follow and as_text:
+    if is_array(job) and options.follow and as_text:
         print_members(job)
 
     def print_what_it_printed() -> None:
-        if as_text and not options.follow and not isinstance(job, JobArray):
+        if as_text and not options.follow and not is_array(job):
             show_output(job, settings, follow=False, raw=options.raw)
 
-    if options.follow and as_text and not isinstance(job, JobArray):
+    if options.follow and as_text and not is_array(job):
         show_output(job, settings, follow=True, raw=options.raw)
     status = await_end(job, settings, options.patience, before_last=print_what_it_printed)
     if not as_text:

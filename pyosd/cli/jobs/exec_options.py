@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ def limit_options(*names: str) -> Callable[[Function], Function]:
     return with_options
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)  # nobody compares them, and each method takes time to make
 class ExecOptions:
     """The options of `osd exec`; None: the option was not given.
 
@@ -195,6 +194,8 @@ class ExecOptions:
 
 def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
     """The output of a dry run."""
+    import hashlib
+
     sent, packing = pack(code, request["compress"])
     limits = {key: value for key, value in vars(request["limits"]).items() if value is not None}
     return {
@@ -207,7 +208,7 @@ def describe(request: dict[str, Any], code: bytes) -> dict[str, Any]:
         "compress": "zlib" if packing else None,
         "zone": str(request["zone"]),
         "rights": request["rights"].name or "",
-        "home": request["home"] and vars(request["home"]),
+        "home": request["home"] and request["home"]._asdict(),
         "surrogate": request["surrogate"] and str(request["surrogate"]),
         "after": [str(each) for each in request["after"]],
         "limits": limits,

@@ -11,10 +11,8 @@ from pyosd.cli.frame.addresses import JobName, MemberRef
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.params import JOB
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb, explain
-from pyosd.cli.jobs.job_filter import submitted
 from pyosd.errors import PermissionDenied
 from pyosd.jobs.job import Job
-from pyosd.jobs.job_array import known
 from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef, ref
@@ -118,6 +116,8 @@ def with_name(target: Target, name: str) -> ObjectRef:
     if not found:
         raise Failure(Exit.JOB_UNKNOWN, f"no job has the name '{name}', and it is no job's id")
     if len(found) > 1:
+        from pyosd.cli.jobs.job_filter import submitted
+
         found.sort(key=submitted, reverse=True)
         ids = ", ".join(f"{each.id} ({each.state.name})" for each in found[:NAMED_SHOWN])
         more = f" and {len(found) - NAMED_SHOWN} more" if len(found) > NAMED_SHOWN else ""
@@ -134,6 +134,8 @@ def jobs_of(settings: Settings, target: Target, addresses: Sequence[ObjectRef]) 
 
 def whole_of(target: Target, job: Job) -> Job:
     """The same job, as a JobArray where it is one (asks the target)."""
+    from pyosd.jobs.job_array import known
+
     return job if job.member_of else known(target, job.status())
 
 

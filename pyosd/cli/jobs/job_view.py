@@ -7,7 +7,6 @@ from pyosd.cli.frame.codes import Exit
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_seconds, format_time
 from pyosd.jobs.advice import advice
 from pyosd.jobs.dialogues.record import counted, milliseconds
-from pyosd.jobs.reasons import REASONS
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobFlag, JobState, JobStatus, Offload
 
@@ -235,6 +234,8 @@ def explanation(status: JobStatus, log: list[str]) -> list[str]:
     if JobFlag.CODE_KEPT in status.flags:
         failed = " --failed" if status.counts else ""
         lines.append(f"The target keeps its code and arguments: osd job retry {status.id}{failed}")
+    from pyosd.jobs.reasons import REASONS
+
     known = REASONS.get(status.reason)
     if known is not None:
         lines += [known.cause, f"Again: {known.again}"]

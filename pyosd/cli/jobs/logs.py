@@ -18,7 +18,6 @@ from pyosd.cli.jobs.job_verb import JobVerb, some_jobs, wholes_of
 from pyosd.cli.output.terminal import RAW, Sink, output_to
 from pyosd.jobs.dialogues.followed import FOLLOW_MOST, Backoff
 from pyosd.jobs.job import Job
-from pyosd.jobs.job_array import JobArray
 from pyosd.jobs.polling import job_statuses
 from pyosd.jobs.stderr import STDERR_AT, unseen
 from pyosd.types import AttributeId, ObjectRef
@@ -183,6 +182,8 @@ def logs(
     target keeps the first 20 and the last 40 KiB of standard error. A line gives the number of
     missing bytes.
     """
+    from pyosd.jobs.job_array import JobArray
+
     with settings.connect() as target:
         wholes = wholes_of(settings, target, addresses)
         found = (each for job in wholes for each in (job if isinstance(job, JobArray) else [job]))

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import codecs
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -175,6 +174,8 @@ def embedded_options(code: bytes) -> list[tuple[int, list[str]]]:
         if line and not line.startswith(b"#"):
             break
         if _marked(line):
+            import shlex
+
             text = line[len(MARK) :].decode(errors="replace")
             try:
                 found.append((number, shlex.split(text, comments=True)))

@@ -10,13 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -47,7 +44,7 @@ FORMATS = ("table", "wide", "json", "jsonl", "id")
 # json.dumps() escapes the ASCII control characters except DEL.  These are the characters that json_line()
 # escapes, too: the other control characters, those that change the direction of text, and the surrogates
 # that stand for bytes of a name that is not UTF-8.
-UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSEEN = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 SHORTEST = 6  # characters to which a column can be cut
 LONGEST = 80  # characters to which a text widens its column if the output is no terminal
 
@@ -55,8 +52,7 @@ JsonRow = dict[str, Any]
 """One row, with the keys of its JSON schema."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column of a table.  text, colour: functions of a record that give the cell.
 
     right: align right, as numbers.  shrink: the texts can be cut.  wide: show only with -o wide.
@@ -84,6 +80,8 @@ def width_of_stdout() -> int | None:
     """Columns of the terminal; None: stdout is no terminal, so nothing must be cut."""
     if not sys.stdout.isatty():
         return None
+    import shutil
+
     return shutil.get_terminal_size().columns
 
 
@@ -169,6 +167,8 @@ def folded(line: str, width: int | None, hang: int = 2) -> list[str]:
     if width is None or len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()) + hang)
+    import textwrap
+
     return textwrap.wrap(
         line,
         max(width, len(indent) + SHORTEST),
@@ -197,7 +197,9 @@ def print_table(
 def json_line(value: Any) -> str:
     """One JSON value on one line, with all control characters escaped."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    if text.isprintable():
+        return text
+    return re.sub(UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_json(value: Any) -> None:

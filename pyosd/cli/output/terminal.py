@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import codecs
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, Protocol, TextIO
 
@@ -67,9 +66,9 @@ class Sink(Protocol):
         """To the reader."""
 
 
-def _shown(each: str) -> str:
+def _shown(each: str, category: str) -> str:
     code = ord(each)
-    if each in "\n\t" or each in JOINERS or unicodedata.category(each) not in SHOWN:
+    if each in "\n\t" or each in JOINERS or category not in SHOWN:
         return each
     if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
         return f"\\x{code - 0xDC00:02x}"
@@ -82,7 +81,9 @@ def escaped(text: str) -> str:
     """The text with what a terminal would obey shown as characters; lines stay lines."""
     if text.isprintable():
         return text
-    return "".join(map(_shown, text))
+    from unicodedata import category
+
+    return "".join(map(_shown, text, map(category, text)))
 
 
 def harmless(text: str) -> str:

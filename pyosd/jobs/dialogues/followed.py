@@ -12,7 +12,6 @@ from typing import Any
 
 from pyosd import errors
 from pyosd.jobs.advice import advice
-from pyosd.osd._results import decode
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import ArrayPlace, JobFlag, JobState, JobStatus
 
@@ -135,6 +134,8 @@ def decode_result(status: JobStatus, data: bytes) -> Any:
         return None
     if not status.flags & JobFlag.RESULT_JSON:
         return data
+    from pyosd.osd._results import decode  # with the library of scripts, which takes 10 ms
+
     try:
         return decode(data)
     except (ValueError, RecursionError):

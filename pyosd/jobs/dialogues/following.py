@@ -18,8 +18,6 @@ from pyosd.commands.attributes import get_attribute, get_attributes, set_attribu
 from pyosd.commands.data import read, read_range
 from pyosd.commands.dialogue import (
     Dialogue,
-    OwnMethod,
-    OwnStreamMethod,
     Stream,
     StreamItem,
     collected,
@@ -37,7 +35,6 @@ from pyosd.jobs.dialogues.followed import (
     expired,
     job_error,
 )
-from pyosd.jobs.inputs import prov
 from pyosd.jobs.stderr import STDERR_AT, unseen
 from pyosd.types import AttributeId, AttributeValue
 from pyosd.wire.attributes import Page
@@ -51,16 +48,6 @@ from pyosd.wire.job_status import (
     decode_status,
 )
 from pyosd.wire.reply import ExecReply
-from pyosd.wire.used import (
-    CHANGES,
-    PIECE,
-    PIECES_MOST,
-    READS,
-    ChangedInput,
-    Used,
-    UsedKind,
-    decode_used,
-)
 
 CANCEL, KILL, HOLD, RELEASE = 1, 2, 3, 4
 CONTROL = AttributeId(Page.JOB_CONTROL, 1)
@@ -179,64 +166,6 @@ def usage(job: Followed) -> Dialogue[dict[str, float]]:
         "written_bytes": now.bytes_written,
         "calls": now.calls,
     }
-
-
-def used(job: Followed) -> Dialogue[Used]:
-    """The objects that the job has read and changed, with the versions of their data.
-
-    Raises: Conflict: the job has not ended, or it ended without such a list.
-    """
-    now = yield from status(job)
-    if JobFlag.LISTED not in now.flags:
-        why = "its list of used objects was not kept" if now.done else "it has not ended"
-        if JobFlag.ARRAY in now.flags:
-            why = "an array has no list of used objects; its members have"
-        raise errors.Conflict(0, 0, 0, f"job {job.id}: {why}")
-    data = bytearray()
-    for number in range(1, PIECES_MOST + 1):
-        piece = yield from recorded(job, get_attribute(job.id, Page.JOB_USED, number))
-        data += piece
-        if len(piece) < PIECE:
-            return decode_used(bytes(data))
-    raise errors.ProtocolError(f"job {job.id}: the list of used objects does not end")
-
-
-def inputs(job: Followed) -> Dialogue[Used]:
-    """The objects that the job has read.  Raises: as used()."""
-    return (yield from used(job)).only(READS)
-
-
-def outputs(job: Followed) -> Dialogue[Used]:
-    """The objects that the job has changed, made or removed.  Raises: as used()."""
-    return (yield from used(job)).only(CHANGES)
-
-
-def changed_inputs(job: Followed) -> Dialogue[tuple[ChangedInput, ...]]:
-    """The objects that the job has read and that have another version now, or are gone.
-
-    Only data and members of collections have versions.  Raises: as used().
-    """
-    changed = list[ChangedInput]()
-    for each in (yield from inputs(job)).objects:
-        page = Page.VERSION if each.kinds & UsedKind.DATA else Page.MEMBERS_VERSION
-        if not each.version:
-            continue
-        try:
-            now = yield from get_attribute(each.object, page, 1)
-        except errors.NotFound:
-            now = b""
-        if now != each.version:
-            changed.append(ChangedInput(each.object, each.version, now, now == each.after))
-    return tuple(changed)
-
-
-def provenance(job: Followed) -> Dialogue[prov.Document]:
-    """The origin of the result, as a PROV-JSON document of the W3C, for json.dumps().
-
-    Raises: as used().
-    """
-    objects = yield from used(job)
-    return prov.document_of(job.commands.url, (yield from status(job)), objects)
 
 
 def payload(job: Followed, number: int) -> Dialogue[bytes]:
@@ -425,33 +354,3 @@ def remove(job: Followed) -> Dialogue[None]:
     if now.result_object:
         yield from remove_object(now.result_object)
     yield from remove_object(job.id)
-
-
-class JobTable:
-    """The methods that Job and AsyncJob share.
-
-    A Future defines done(), running(), cancelled(), cancel(), result() and exception(): Job spells
-    them, and so does AsyncJob.
-    """
-
-    status = OwnMethod(status)
-    poll = OwnMethod(poll)
-    progress = OwnMethod(progress)
-    wait = OwnMethod(wait)
-    traceback = OwnMethod(traceback)
-    usage = OwnMethod(usage)
-    used = OwnMethod(used)
-    inputs = OwnMethod(inputs)
-    outputs = OwnMethod(outputs)
-    changed_inputs = OwnMethod(changed_inputs)
-    provenance = OwnMethod(provenance)
-    iter_output = OwnStreamMethod(iter_output)
-    output = OwnMethod(output)
-    stderr = OwnMethod(stderr)
-    iter_stderr = OwnStreamMethod(iter_stderr)
-    logs = OwnStreamMethod(logs)
-    kill = OwnMethod(kill)
-    hold = OwnMethod(hold)
-    release = OwnMethod(release)
-    remove = OwnMethod(remove)
-    _control = OwnMethod(control)

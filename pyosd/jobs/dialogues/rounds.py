@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from pyosd import errors, requests
 from pyosd.commands.attributes import get_attributes
-from pyosd.commands.collections import get_member_attributes
 from pyosd.commands.dialogue import Dialogue, Stream, StreamItem, collected, finish, start
 from pyosd.jobs.dialogues.followed import Followed, expired
 from pyosd.jobs.dialogues.following import RESULT, take_end
@@ -98,6 +97,8 @@ def _ask_collection(
     jobs: Sequence[AnyJob], wanted: tuple[AttributeId, ...]
 ) -> Dialogue[list[tuple[AnyJob, PolledValues]]]:
     """One command for all; jobs that it does not have are asked for one by one."""
+    from pyosd.commands.collections import get_member_attributes
+
     commands, partition_id = jobs[0].commands, jobs[0].id.partition_id
     try:
         members = yield from get_member_attributes(ref(partition_id, JOBS_COLLECTION), wanted)
