@@ -116,6 +116,23 @@ def test_the_helper_of_other_users(
         os.close(fd)
 
 
+def test_a_place_that_is_taken(serving: Serving, zone: ObjectRef, top: Path) -> None:
+    """Also by a mount whose program was killed."""
+    words = ["mount", "--target", serving.url, f"/{zone}", str(top)]
+    done = warm.run(
+        [sys.executable, "-c", MOUNT, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and "umount it first" in done.stderr
+    killed = MountedFiles(serving.url, f"/{zone}")
+    killed.process.kill()
+    killed.process.wait()
+    try:
+        with pytest.raises(OSError, match="umount it first"):
+            device.attach(killed.place, "name", others=False)
+    finally:
+        killed.stop(check=False)
+
+
 @pytest.mark.parametrize(
     ("path", "place", "code", "text"),
     [

@@ -35,6 +35,9 @@ def attach(place: Path, name: str, *, others: bool) -> int:
         raise OSError(
             errno.ENODEV, f"this kernel has no FUSE: '{DEVICE}' is missing (modprobe fuse)"
         )
+    if b"fuse.osdfs" in (_mounted_on(place) or []):
+        text = "'osd mount' has mounted here already: umount it first, or name another directory"
+        raise OSError(errno.EBUSY, text, str(place))
     if not place.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "the mount point is not a directory", str(place))
     shown = name.replace(",", "_").replace("\\", "_")[:_FSNAME_MOST]
@@ -60,13 +63,10 @@ def device_number(place: Path) -> str:
 
     place: without symbolic links.  Raises: OSError: none is.
     """
-    where = os.fsencode(place)
-    found = [
-        each for each in _mounts() if each[4].decode("unicode_escape").encode("latin-1") == where
-    ]
-    if not found:
+    found = _mounted_on(place)
+    if found is None:
         raise OSError(errno.EINVAL, "nothing is mounted here", str(place))
-    return found[-1][2].decode()
+    return found[2].decode()
 
 
 def set_read_ahead(number: str, length: int) -> None:
@@ -81,6 +81,15 @@ def set_read_ahead(number: str, length: int) -> None:
 def is_attached(number: str) -> bool:
     """Whether a device is mounted anywhere this process can see.  Asks nothing of the file system."""
     return any(each[2] == number.encode() for each in _mounts())
+
+
+def _mounted_on(place: Path) -> list[bytes] | None:
+    """The line of the uppermost mount on a directory; None: there is none."""
+    where = os.fsencode(place)
+    found = [
+        each for each in _mounts() if each[4].decode("unicode_escape").encode("latin-1") == where
+    ]
+    return found[-1] if found else None
 
 
 def _mounts() -> list[list[bytes]]:
