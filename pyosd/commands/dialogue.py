@@ -432,6 +432,7 @@ def _make_methods(cls: type, face: str) -> None:
     """Put a method in the place of each dialogue that a class inherits."""
     inherited: dict[str, object] = {}
     for base in cls.__mro__:
+        # the first base that has a name counts
         inherited = {**inherited, **vars(base), **inherited}
     for name, each in inherited.items():
         if isinstance(each, _Written):

@@ -3,7 +3,8 @@
 
 The text of each is that of the method of Job and AsyncJob.  Methods raise JobExpired when the job's
 record is gone, and what pyosd.commands.unit says.
-Not here: asking for many jobs at once (rounds.py), arrays (arrays.py).
+Not here: asking for many jobs at once (rounds.py), arrays (arrays.py), the objects that a job has used
+(origins.py).
 """
 
 from __future__ import annotations
