@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyosd import errors
-from pyosd.commands.attributes import get_attribute, set_attributes
+from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
 from pyosd.commands.collections import list_members, list_objects, list_partitions
 from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.objects import (
@@ -21,9 +21,9 @@ from pyosd.commands.objects import (
     remove,
     remove_partition,
 )
-from pyosd.functions.attaching import attach, attached
-from pyosd.functions.stages import FunctionStage
-from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
+from pyosd.functions.attaching import attach
+from pyosd.functions.stages import FunctionStage, decode, stage_ids
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.sense import CONTRACT
 
@@ -115,17 +115,24 @@ def view_create(
 
 def view(table: Any, partition: PartitionId) -> Dialogue[View]:
     """The view that a partition is.  Raises: NotFound: it is no view."""
-    shown = yield from shown_base(partition)
+    first = AttributeId(Page.PARTITION_STACK, SOURCE)
+    ids = [first, *stage_ids(ObjectType.PARTITION)]
+    found = yield from get_attributes(ref(partition), ids)
+    shown = _base_of(found[0].value)
     if shown is None:
         raise errors.NotFound(0, 0, 0, f"partition {partition:#x} is no view")
-    stages = yield from attached(table, ref(partition))
     source, writable = shown
+    stages = decode(found[1:])
     return View(partition, source.partition_id, tuple(stages), writable, source.object_id)
 
 
 def shown_base(partition: PartitionId) -> Dialogue[tuple[ObjectRef, bool] | None]:
     """The base of a view, and whether the view is writable; None: the partition is no view."""
-    value = yield from get_attribute(ref(partition), Page.PARTITION_STACK, SOURCE)
+    return _base_of((yield from get_attribute(ref(partition), Page.PARTITION_STACK, SOURCE)))
+
+
+def _base_of(value: bytes) -> tuple[ObjectRef, bool] | None:
+    """The base and whether the view is writable, of the attribute that makes a view."""
     if not value:
         return None
     source = ref(PartitionId(int.from_bytes(value[:8])), int.from_bytes(value[_FLAGS_END:]))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,26 @@ def test_views_of_views(target: pyosd.Target, functions: Functions, base: Object
     with pytest.raises(OSDError) as caught:
         target.read(chain[1], 0, 4)
     assert refusal(caught) == (CONTRACT, SOURCE_GONE), "a circle has none"
+
+
+def test_a_list_of_views_costs_a_command_for_each_partition(
+    target: pyosd.Target,
+    functions: Functions,
+    base: ObjectRef,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = [functions.view_create(base.partition_id, []) for _ in range(3)]
+    partitions, reply = target.list_partitions(), pyosd.Target.reply
+    sent = list[object]()
+
+    def counted(self: pyosd.Target, request: Any, *more: Any) -> Any:
+        sent.append(request)
+        return reply(self, request, *more)
+
+    monkeypatch.setattr(pyosd.Target, "reply", counted)
+    found = functions.views()
+    assert len(sent) == 1 + len(partitions)
+    assert [each for each in found if each in made] == made
 
 
 def test_ranges_of_a_view(target: pyosd.Target, functions: Functions, base: ObjectRef) -> None:

@@ -38,19 +38,22 @@ def words_of(stage: FunctionStage, names: dict[ObjectRef, str]) -> str:
     return f"{name}{method}" + (f":{stage.parameters}" if stage.parameters else "")
 
 
-def record_of(functions: Functions, found: View) -> JsonRow:
-    """A view's record."""
-    stages = list(found.stages)
-    names = names_of(functions, stages)
-    name = functions.target.get_attributes(ref(found.id), [NAME])
-    return {
-        "schema": "iosd.view/1",
-        "id": f"{found.id:#x}",
-        "base": str(found.source) if found.collection else f"{found.base:#x}",
-        "stages": [words_of(each, names) for each in stages],
-        "writable": found.writable,
-        "name": name[0].text if name else "",
-    }
+def records_of(functions: Functions, views: list[View]) -> list[JsonRow]:
+    """The records of views."""
+    names = names_of(functions, [stage for each in views for stage in each.stages])
+    records = list[JsonRow]()
+    for found in views:
+        name = functions.target.get_attributes(ref(found.id), [NAME])
+        record: JsonRow = {
+            "schema": "iosd.view/1",
+            "id": f"{found.id:#x}",
+            "base": str(found.source) if found.collection else f"{found.base:#x}",
+            "stages": [words_of(each, names) for each in found.stages],
+            "writable": found.writable,
+            "name": name[0].text if name else "",
+        }
+        records.append(record)
+    return records
 
 
 @click.group(cls=Group)
@@ -118,7 +121,7 @@ def list_(settings: Settings) -> None:
     """List the views of the target."""
     with settings.connect() as target:
         functions = functions_of(target, None)
-        records = [record_of(functions, each) for each in functions.views()]
+        records = records_of(functions, functions.views())
     settings.show(records, COLUMNS, "iosd.views/1", "views")
 
 
@@ -129,8 +132,8 @@ def show(settings: Settings, view: ObjectRef) -> None:
     """Show a view."""
     with settings.connect() as target:
         functions = functions_of(target, None)
-        record = record_of(functions, functions.view(partition_of(view)))
-    settings.show_one(record, COLUMNS)
+        record = records_of(functions, [functions.view(partition_of(view))])
+    settings.show_one(record[0], COLUMNS)
 
 
 FIGURES = (
