@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 RATE = "1gbit"
 SERVER, CLIENT = "10.77.0.1", "10.77.0.2"
+NAMESPACES = Path("/run/netns")
 POLL_S = 0.005  # of jobs whose time is measured; the demo polls less often, since it counts bytes
 
 
@@ -28,9 +31,23 @@ def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
 
 
+def remove_left_over() -> None:
+    """Remove the namespaces of processes that were killed, by the process ids in their names."""
+    for path in NAMESPACES.glob("iosd-[sc]*"):
+        found = re.fullmatch(r"iosd-[sc](\d+)(-\d+)?", path.name)
+        if found and not Path("/proc", found[1]).exists():
+            delete(path.name)
+
+
+def delete(name: str) -> None:
+    """Remove a namespace, if it is there."""
+    subprocess.run(["ip", "netns", "del", name], check=False, stderr=subprocess.DEVNULL)
+
+
 @contextlib.contextmanager
 def link() -> Iterator[tuple[str, str]]:
     """Names of two namespaces, joined and shaped, gone at the end of the block."""
+    remove_left_over()
     names = (f"iosd-s{os.getpid()}", f"iosd-c{os.getpid()}")
     try:
         for name in names:
@@ -76,9 +93,9 @@ def link() -> Iterator[tuple[str, str]]:
         yield names
     finally:
         for name in names:
-            subprocess.run(["ip", "netns", "del", name], check=False, stderr=subprocess.DEVNULL)
+            delete(name)
 
 
 def inside(name: str) -> list[str]:
     """Argv that runs a command in the namespace; `ip netns exec` would hide the host's cgroups."""
-    return ["nsenter", f"--net=/run/netns/{name}"]
+    return ["nsenter", f"--net={NAMESPACES / name}"]

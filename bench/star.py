@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.link import RATE, inside
+from bench.link import RATE, delete, inside, remove_left_over
 from bench.link import unavailable as no_link
 
 CPU = Path("/sys/fs/cgroup/cpu")
@@ -99,6 +99,7 @@ def star(count: int) -> Iterator[tuple[str, list[Host]]]:
 
     Yields: the name of the client's namespace, and the hosts; all is gone at the end of the block.
     """
+    remove_left_over()
     client = f"iosd-c{os.getpid()}"
     names = [f"iosd-s{os.getpid()}-{number}" for number in range(count)]
     groups = [CPU / name for name in names]
@@ -116,6 +117,6 @@ def star(count: int) -> Iterator[tuple[str, list[Host]]]:
         yield client, hosts
     finally:
         for name in (client, *names):
-            subprocess.run(["ip", "netns", "del", name], check=False, stderr=subprocess.DEVNULL)
+            delete(name)
         for group in groups:
             _remove(group)

@@ -97,6 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(surroundings.settle())
     if not hasattr(config, "workerinput"):
         surroundings.compile_product()
+        surroundings.unmount_dead()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,10 +6,14 @@ configuration, how they like their terminal.
 from __future__ import annotations
 
 import compileall
+import contextlib
+import errno
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +28,7 @@ PRODUCT = ("pyosd", "iosd_host", "iosd_secmgr")
 FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 UMASK = 0o022
 SOURCE = Path(__file__).resolve().parents[1]
+MOUNT_PREFIX, YOUNG_S = "iosd-mount-", 60.0
 MEMORY = Path("/dev/shm")
 ROOM = 8 << 30
 """Bytes.  A whole run leaves 2 GB of temporary files at its end."""
@@ -84,6 +89,24 @@ def fits() -> bool:
     except OSError:
         return False
     return True
+
+
+def unmount_dead() -> None:
+    """Unmount what a killed run has left of `osd mount`: a mount whose program has died.
+
+    Young ones may be those of another run, which kills its mounts to see what they leave.
+    """
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        place = Path(line.split()[4])
+        if " fuse.osdfs " not in line or not place.name.startswith(MOUNT_PREFIX):
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - place.with_suffix(".log").stat().st_mtime < YOUNG_S:
+                continue
+        command = ["timeout", "1", "stat", str(place)]  # one that lives may wait for its target
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if os.strerror(errno.ENOTCONN) in done.stderr:
+            subprocess.run(["umount", "-l", str(place)], capture_output=True, check=False)
 
 
 def compile_product() -> None:

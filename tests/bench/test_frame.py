@@ -7,13 +7,14 @@ import json
 import os
 import random
 import statistics
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench import compile as compiling
-from bench import runner
+from bench import link, runner
 from bench.groups import GROUPS, Group
 from bench.plan import QUICK, Plan
 from bench.required import REQUIRED
@@ -161,3 +162,18 @@ def test_a_program_is_there_when_it_is_complete(
     made = compiling.compiled("calls.c", "calls")
     assert (tmp_path / "seen").read_text() != "calls\n"
     assert [each.name for each in made.parent.iterdir()] == ["calls"]
+
+
+@pytest.mark.skipif(bool(link.unavailable()), reason=link.unavailable())
+def test_namespaces_of_killed_runs_are_removed() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    left, ours = f"iosd-s{ended.pid}-3", f"iosd-c{os.getpid()}"
+    try:
+        for name in (left, ours):
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        link.remove_left_over()
+        assert not (link.NAMESPACES / left).exists() and (link.NAMESPACES / ours).exists()
+    finally:
+        for name in (left, ours):
+            link.delete(name)

@@ -18,6 +18,7 @@ from pyosd.types import ObjectRef, ref
 from tests import warm
 from tests.machine import unavailable, without_fuse
 from tests.serving import Serving, arguments, missing, shared
+from tests.surroundings import MOUNT_PREFIX
 from tests.waiting import until
 
 MOUNT = "from pyosd.cli import main; main()"
@@ -28,7 +29,7 @@ class MountedFiles:
     """`osd mount` in the foreground; a context manager that unmounts and checks how it ended."""
 
     def __init__(self, url: str, path: str, *words: str) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="iosd-mount-"))
+        self.place = Path(tempfile.mkdtemp(prefix=MOUNT_PREFIX))
         self.log = self.place.with_suffix(".log")
         command = [sys.executable, "-c", MOUNT, "mount", "--target", url, path, str(self.place)]
         with self.log.open("wb") as stderr:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from pyosd.fronts.osdfs import device
 from pyosd.target import Target
 from pyosd.types import ObjectRef
-from tests import warm
+from tests import surroundings, warm
 from tests.osdfs.conftest import MOUNT, STOP_S, MountedFiles
 from tests.serving import Serving
 from tests.waiting import until
@@ -116,8 +117,13 @@ def test_the_helper_of_other_users(
         os.close(fd)
 
 
+def gone_after_cleanup(place: Path) -> bool:
+    surroundings.unmount_dead()
+    return f" {place} " not in Path("/proc/self/mountinfo").read_text()
+
+
 def test_a_place_that_is_taken(serving: Serving, zone: ObjectRef, top: Path) -> None:
-    """Also by a mount whose program was killed."""
+    """Also by a mount whose program was killed.  The next run of the tests unmounts such a one."""
     words = ["mount", "--target", serving.url, f"/{zone}", str(top)]
     done = warm.run(
         [sys.executable, "-c", MOUNT, *words], capture_output=True, text=True, check=False
@@ -129,6 +135,8 @@ def test_a_place_that_is_taken(serving: Serving, zone: ObjectRef, top: Path) -> 
     try:
         with pytest.raises(OSError, match="umount it first"):
             device.attach(killed.place, "name", others=False)
+        os.utime(killed.log, (0, 0))
+        until(partial(gone_after_cleanup, killed.place))
     finally:
         killed.stop(check=False)
 
