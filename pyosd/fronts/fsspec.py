@@ -90,10 +90,12 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         credentials: Any = None,
         asynchronous: bool = False,
         loop: Any = None,
+        default_target: str | None = None,
         **options: Any,
     ) -> None:
         """Args:
         target: URL as of pyosd.connect(); None: IOSD_TARGET, or that of the profile.
+        default_target: IOSD_TARGET as it was when the URL was opened (_get_kwargs_from_urls).
         credentials: as of pyosd.connect(); None: those of the environment or of the profile.
 
         Raises: TypeError: an option is unknown.
@@ -103,7 +105,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
             raise TypeError(f"osd:// has no storage option {unknown[0]!r}: target, credentials")
         options.setdefault("use_listings_cache", False)
         super().__init__(asynchronous=asynchronous, loop=loop, **options)
-        self.url = target_url(target)
+        self.url = target_url(target or default_target)
         self._credentials = credentials
         self._session: aio.AsyncTarget | None = None
         self._connecting = asyncio.Lock()
@@ -119,9 +121,12 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
-        """The target, so that instances for others are not taken for it."""
+        """The target that the environment names, so that instances for others are not taken for it.
+
+        It is no `target`: fsspec refuses a storage option with another value.
+        """
         url = os.environ.get("IOSD_TARGET")
-        return {"target": url} if url else {}
+        return {"default_target": url} if url else {}
 
     @property
     def fsid(self) -> str:
@@ -442,6 +447,9 @@ class IosdFile(AbstractBufferedFile):  # type: ignore[misc]
             self.closed = True
             raise FileExistsError(path)
         super().__init__(fs, path, mode, block_size, **how)
+        if mode == "rb" and not self.size and self.details["type"] == "directory":
+            self.closed = True
+            raise IsADirectoryError(path)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         data: bytes = sync(self.fs.loop, self.fs._cat_file, self.path, start, end)

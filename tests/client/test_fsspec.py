@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyosd import connect
-from pyosd.errors import NoSpace
+from pyosd.errors import NoSpace, Unreachable
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 
@@ -171,6 +171,27 @@ def test_an_unknown_option_is_refused(osd_url: str) -> None:
     """A misspelt target would be that of the environment."""
     with pytest.raises(TypeError, match="no storage option 'tgt'"):
         IosdFileSystem(tgt=osd_url)
+
+
+def test_the_option_counts_more_than_the_environment(
+    osd_url: str, top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOSD_TARGET", osd_url)
+    with fsspec.open(f"osd://{top}/f", "wb") as file:
+        file.write(b"abc")
+    monkeypatch.setenv("IOSD_TARGET", "iscsi://127.0.0.1:1/iqn.2026-11.example:other/1")
+    with fsspec.open(f"osd://{top}/f", "rb", target=osd_url) as file:
+        assert file.read() == b"abc"
+    with pytest.raises(Unreachable):
+        fsspec.open(f"osd://{top}/f", "rb").open()
+
+
+def test_a_directory_is_no_file(fs: IosdFileSystem, top: str) -> None:
+    fs.pipe(f"{top}/folder/empty", b"")
+    assert fs.open(f"{top}/folder/empty", "rb").read() == b""
+    for path in (top, f"{top}/folder"):
+        with pytest.raises(IsADirectoryError):
+            fs.open(path, "rb")
 
 
 def test_asynchronous(osd_url: str, top: str) -> None:
