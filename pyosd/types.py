@@ -153,6 +153,8 @@ def check_number(name: str, value: object) -> None:
             example = ", as 0x10000"
             if _is_path(value):
                 hint = f": target.fs.resolve({shown(value)}).{name} finds it"
+        if isinstance(value, str) and value[:1].isdigit():
+            hint = f": int({shown(value)}, 0) reads it"
         if isinstance(value, ObjectRef):
             hint = ": give its partition_id or object_id"
         raise TypeError(f"{name} is a number{example}, not {shown(value)}{hint}")

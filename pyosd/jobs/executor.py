@@ -76,7 +76,7 @@ class Executor(FuturesExecutor):
         compress: bool | None = None,
         modules: Modules | PathLike | Iterable[PathLike] | None = None,
     ) -> None:
-        if not isinstance(commands, Commands):
+        if not hasattr(commands, "carry"):
             raise no_target(commands)
         submission.check_types(zone, limits)
         if partition is not None:
