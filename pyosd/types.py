@@ -8,6 +8,7 @@ Not here: I/O, bytes of the wire (wire/), exceptions (errors.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from os import PathLike
@@ -153,11 +154,55 @@ def check_number(name: str, value: object) -> None:
             example = ", as 0x10000"
             if _is_path(value):
                 hint = f": target.fs.resolve({shown(value)}).{name} finds it"
-        if isinstance(value, str) and value[:1].isdigit():
-            hint = f": int({shown(value)}, 0) reads it"
         if isinstance(value, ObjectRef):
             hint = ": give its partition_id or object_id"
+        elif isinstance(value, str) and value[:1].isdigit():
+            hint = f": int({shown(value)}, 0) reads text"
         raise TypeError(f"{name} is a number{example}, not {shown(value)}{hint}")
+
+
+def check_dict(name: str, value: object) -> None:
+    """An argument that has names and values.  Raises: TypeError: it is none, such as a list."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is a dict, not {shown(value)}")
+
+
+def check_file(name: str, value: object) -> None:
+    """An argument that is read.  Raises: TypeError: it is none, such as a path."""
+    if not hasattr(value, "read"):
+        raise TypeError(f"{name} is a file, as open(path, 'rb') returns, not {shown(value)}")
+
+
+def check_buffer(name: str, value: object) -> None:
+    """An argument that bytes are put into.  Raises: TypeError: it is none, such as bytes."""
+    try:
+        writable = not memoryview(value).readonly  # type: ignore[arg-type]
+    except TypeError:
+        writable = False
+    if not writable:
+        raise TypeError(f"{name} is a bytearray or another buffer to fill, not {shown(value)}")
+
+
+def check_refs(name: str, value: object) -> None:
+    """A list of arguments that name objects.  Raises: TypeError: it is none, or holds others."""
+    _check_list(name, value, ObjectRef, "ObjectRef, as pyosd.ref(0x10000, 0x10000)")
+
+
+def check_attribute_ids(name: str, value: object) -> None:
+    """A list of attributes without values.  Raises: TypeError: it is none, or holds others."""
+    _check_list(name, value, AttributeId, "pyosd.AttributeId(page, number)")
+
+
+def check_attribute_values(name: str, value: object) -> None:
+    """A list of attributes with values.  Raises: TypeError: it is none, or holds others."""
+    _check_list(name, value, AttributeValue, "pyosd.AttributeValue(page, number, value)")
+
+
+def _check_list(name: str, value: object, kind: type, words: str) -> None:
+    if isinstance(value, Iterator):  # its items are gone
+        return
+    if not isinstance(value, Iterable) or any(not isinstance(each, kind) for each in value):
+        raise TypeError(f"{name} is a list of {words}, not {shown(value)}")
 
 
 def no_target(value: object) -> TypeError:

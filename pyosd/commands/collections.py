@@ -351,6 +351,6 @@ def queries_of(
     """The queries for a condition or for criteria."""
     if isinstance(condition, Condition):
         return condition.queries()
-    if isinstance(condition, str | bytes):
+    if isinstance(condition, str | bytes) or not isinstance(condition, Iterable | None):
         raise TypeError(f"a condition compares pyosd.attr(page, number), and is not {condition!r}")
     return [Query(tuple(condition or ()), match_all)]

@@ -29,7 +29,18 @@ from importlib import import_module
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from pyosd.security.credentials import Credential
-from pyosd.types import check_bytes, check_number, check_ref, check_str
+from pyosd.types import (
+    check_attribute_ids,
+    check_attribute_values,
+    check_buffer,
+    check_bytes,
+    check_dict,
+    check_file,
+    check_number,
+    check_ref,
+    check_refs,
+    check_str,
+)
 from pyosd.wire.cdb import Encoded, Request
 from pyosd.wire.reply import Reply
 from pyosd.wire.transport import Command, Response
@@ -240,7 +251,7 @@ class Awaiting:
         raise NotImplementedError
 
 
-MISTAKES = (AttributeError, TypeError, ValueError)
+MISTAKES = (AttributeError, BufferError, TypeError, ValueError)
 """What a dialogue raises if an argument has the wrong type.  A check of each call would slow all calls."""
 CHECKS: dict[str, Callable[[str, object], None]] = {
     "ObjectRef": check_ref,
@@ -248,21 +259,28 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
     "int": check_number,
     "str": check_str,
     "Buffer": check_bytes,
+    "MutableBuffer": check_buffer,
+    "BinaryIO": check_file,
+    "Mapping[str, str]": check_dict,
+    "Iterable[ObjectRef]": check_refs,
+    "Iterable[AttributeId]": check_attribute_ids,
+    "Iterable[AttributeValue]": check_attribute_values,
 }
-"""The check of an argument, by the annotation of its parameter."""
+"""The check of an argument, by the annotation of its parameter, which can also permit None."""
 
 
 def name_mistake(
-    dialogue: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]
 ) -> None:
-    """A call of a dialogue has failed with one of MISTAKES.
+    """A call of a dialogue, or of another function, has failed with one of MISTAKES.
 
     Raises: TypeError: it names the first argument that has the wrong type, if there is one.
     """
-    signature = inspect.signature(dialogue)
+    signature = inspect.signature(function)
     for name, value in signature.bind(*args, **kwargs).arguments.items():
-        check = CHECKS.get(str(signature.parameters[name].annotation))
-        if check is not None:
+        kind = str(signature.parameters[name].annotation)
+        check = CHECKS.get(kind.removesuffix(" | None"))
+        if check is not None and (value is not None or kind in CHECKS):
             try:
                 check(name, value)
             except TypeError as error:

@@ -53,6 +53,8 @@ def retry(
 
     Raises: JobExpired; ValueError: the job has not ended, nothing of it failed, or its code is not kept.
     """
+    if not isinstance(old, Followed):
+        raise TypeError(f"a job to retry is a Job, as target.job(id) returns, not {old!r}")
     status = yield from status_of(old)
     if not status.done or status.zone is None:
         raise ValueError(f"{old.label} is {status.state.name}: wait for its end first")

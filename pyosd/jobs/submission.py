@@ -27,7 +27,7 @@ from typing import (
 
 from pyosd import errors
 from pyosd.commands import Commands
-from pyosd.commands.dialogue import Dialogue
+from pyosd.commands.dialogue import MISTAKES, Dialogue, name_mistake
 from pyosd.commands.execute import exec_code
 from pyosd.jobs.dialogues.followed import Followed
 from pyosd.jobs.dialogues.following import take_reply
@@ -134,7 +134,9 @@ def to_wait_for(what: After | Followed | ObjectRef) -> After:
     """A job alone means that it must end COMPLETED."""
     if isinstance(what, After):
         return what
-    return After(what.id if isinstance(what, Followed) else what)
+    job = what.id if isinstance(what, Followed) else what
+    check_ref("a job in after", job)
+    return After(job)
 
 
 def _array(indices: Iterable[int] | str | None, at_once: int) -> tuple[Ranges, int]:
@@ -362,13 +364,13 @@ def takes_options(
         @functools.wraps(send)
         def sends(first: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
             try:
-                prepared = options(*args, **kwargs)
-            except TypeError as error:
+                return send(first, options(*args, **kwargs))
+            except MISTAKES as error:
                 inner, outer = f"{options.__name__}()", f"{send.__name__}()"
                 if str(error).startswith(inner):  # about the parameters
                     raise TypeError(str(error).replace(inner, outer, 1)) from None
+                name_mistake(options, args, kwargs)
                 raise
-            return send(first, prepared)
 
         own = inspect.signature(send)
         parameters = [next(iter(own.parameters.values())), *spelled]

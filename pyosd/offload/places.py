@@ -6,7 +6,7 @@ Not here: the choice (where.py), which is imported when a script is first run so
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from pyosd.jobs.source import Code
 from pyosd.jobs.submission import Submission, prepare
@@ -49,12 +49,14 @@ class ScriptPlaces(ScriptSession):
             a run here with arguments of bytes, or over a session as above.  Otherwise as exec() and
             Job.result(), but a script that raised has an exit code instead.
         """
-        from pyosd.offload.where import Placement
+        from pyosd.offload.where import Placement, Where
 
         prepared = prepare(code, zone=zone, **options)
         if prepared.params.array is not None:
             raise ValueError("an array has many outcomes: run_array()")
         where = where or ("auto" if pure else "near")
+        if where not in get_args(Where):
+            raise ValueError(f"where is one of {', '.join(get_args(Where))}, not {where!r}")
         place = Placement(self, self.costs, prepared, pure or where == "auto")
         if where == "auto":
             return place.auto(timeout)

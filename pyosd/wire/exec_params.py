@@ -45,6 +45,7 @@ FORMAT_VERSION = 1
 _CRITICAL = 0x0001
 _ENTRY = struct.Struct(">HHI")
 RETRIES_MOST = 14
+PRIORITY_MOST = 100
 _HOME_USEC_MOST = 86400 * 10**6
 
 
@@ -385,6 +386,8 @@ class ExecParams:
             if number is not None:
                 say(tag, struct.pack(">Q", number))
         if self.priority is not None:
+            if not -PRIORITY_MOST <= self.priority <= PRIORITY_MOST:
+                raise ValueError(f"priority must be -{PRIORITY_MOST} to {PRIORITY_MOST}")
             say(Tag.PRIORITY, struct.pack(">h", self.priority))
         if self.name:
             say(Tag.NAME, self.name.encode())

@@ -74,9 +74,14 @@ def test_an_id_that_is_no_number(target: Target, wrong: object) -> None:
         (
             "read",
             (ref(0x10000, 0x10000), "0", 1),
-            r"start is a number, not '0': int\('0', 0\) reads it",
+            r"start is a number, not '0': int\('0', 0\) reads text",
         ),
         ("write", (ref(0x10000, 0x10000), 0, "text"), r"data are bytes, not 'text': .*encode\(\)"),
+        ("write_from", (ref(0x10000, 0x10000), "/tmp/a"), r"source is a file, as open\("),
+        ("read", (ref(0x10000, 0x10000), 0, 1), "into is a bytearray or another buffer"),
+        ("get_attributes", (ref(0x10000), [(1, 2)]), r"list of pyosd.AttributeId\(page, number\)"),
+        ("set_attributes", (ref(0x10000), {"a": 1}), r"AttributeValue\(.*\), not {'a': 1}"),
+        ("retry", (ref(0x10000),), r"a Job, as target.job\(id\) returns"),
         ("remove_partition", ("/a",), r"target.fs.resolve\('/a'\).partition_id finds it"),
         ("list_objects", (ref(0x10000),), "give its partition_id"),
     ],
@@ -84,8 +89,33 @@ def test_an_id_that_is_no_number(target: Target, wrong: object) -> None:
 def test_an_argument_of_the_wrong_type(
     face: Face, method: str, args: tuple[object, ...], text: str
 ) -> None:
+    kwargs = {"into": b"no room"} if "into" in text else {}
     with pytest.raises(TypeError, match=text):
-        getattr(face, method)(*args)
+        getattr(face, method)(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"name": 5}, "name is a str, not 5"),
+        ({"tags": ["a"]}, r"tags is a dict, not \['a'\]"),
+        ({"after": "job"}, "a job in after is an ObjectRef"),
+        ({"over": ["/a"]}, r"over is a list of ObjectRef"),
+        ({"surrogate": "/a"}, "surrogate is an ObjectRef"),
+        ({"priority": "high"}, "priority is a number, not 'high'"),
+        ({"priority": 101}, "priority must be -100 to 100"),
+    ],
+)
+def test_an_option_of_the_wrong_type(
+    target: Target, zone: ObjectRef, options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=text):
+        target.exec("pass", zone=zone, **options)
+
+
+def test_a_place_to_run_that_does_not_exist(target: Target, zone: ObjectRef) -> None:
+    with pytest.raises(ValueError, match="where is one of auto, near, local, not 'moon'"):
+        target.run("pass", zone=zone, where="moon")  # type: ignore[arg-type]
 
 
 def test_a_path_of_the_wrong_type(face: Face) -> None:
