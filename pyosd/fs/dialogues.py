@@ -100,7 +100,7 @@ def mkdir(
         except errors.NoSuchName:
             return ref((yield from create_partition(base.partition_id)))
         if not exist_ok:
-            raise errors.NameExists(0x5, 0x80, 0x31, f"'{path}' exists")
+            raise errors.NameExists(0x5, 0x80, 0x31, f"{path!r} exists")
         return base
     try:
         with about(fs, path):
@@ -180,7 +180,7 @@ def rename(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialo
     base, first, second = yield from same_place(fs, path, new_path)
     if second is None:
         raise ValueError(
-            f"'{path}' and '{new_path}' are in different partitions: copy, then remove"
+            f"{path!r} and {new_path!r} are in different partitions: copy, then remove"
         )
     renaming = names.rename(base, first, second, replace=replace)
     yield from _of_two_paths(fs, path, new_path, renaming)
@@ -193,7 +193,7 @@ def link(fs: Any, path: str, new_path: str, *, replace: bool = False) -> Dialogu
     """
     base, first, second = yield from same_place(fs, path, new_path)
     if second is None:
-        raise ValueError(f"'{path}' and '{new_path}' are in different partitions")
+        raise ValueError(f"{path!r} and {new_path!r} are in different partitions")
     linking = names.link(base, second, first, replace=replace)
     yield from _of_two_paths(fs, path, new_path, linking)
 

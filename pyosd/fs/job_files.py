@@ -81,7 +81,7 @@ def list_job_files(fs: Any, path: str) -> Stream[PathInfo]:
     directory, entries = yield from _job_directory(partition, names, path)
     if directory.path != above:
         _entry(entries, path)
-        raise errors.NotADirectory(*_NO_DIRECTORY, f"'{path}' is not a directory")
+        raise errors.NotADirectory(*_NO_DIRECTORY, f"{path!r} is not a directory")
     yield from items(entries)
 
 

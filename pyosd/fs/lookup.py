@@ -68,7 +68,7 @@ _IS_DIRECTORY = (0x5, 0x80, 0x33)
 
 def is_directory(path: str) -> errors.IsADirectory:
     """The refusal of a path that is a directory's, where a file is wanted."""
-    return errors.IsADirectory(*_IS_DIRECTORY, f"'{path}' is a directory")
+    return errors.IsADirectory(*_IS_DIRECTORY, f"{path!r} is a directory")
 
 
 # ---- where paths lead ----------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def _with_room(base: ObjectRef, rest: bytes) -> Dialogue[tuple[ObjectRef, bytes]
     while len(rest) > PATH_MAX and (at := rest.rfind(b"/", 0, PATH_MAX + 1)) > 0:
         found = yield from names.lookup(base, rest[:at])
         if not found.is_directory:
-            raise errors.NotADirectory(*_NOT_DIRECTORY, f"'{text_of(rest[:at])}' is no directory")
+            raise errors.NotADirectory(*_NOT_DIRECTORY, f"{text_of(rest[:at])!r} is no directory")
         base, rest = found.object, rest[at + 1 :]
     return base, rest
 

@@ -105,7 +105,7 @@ def _check_new(base: ObjectRef, rest: bytes, mode: OpenMode, path: str) -> Dialo
     if found.is_directory:
         raise is_directory(path)
     if mode.kind == "x":
-        raise errors.NameExists(0x5, 0x80, 0x31, f"'{path}' exists")
+        raise errors.NameExists(0x5, 0x80, 0x31, f"{path!r} exists")
 
 
 def read_into(file: Any, start: int, buffer: MutableBuffer) -> Dialogue[int]:

@@ -49,7 +49,7 @@ OF_A_PATH = (*_REFUSALS,)
 
 def absent(path: str) -> errors.NoSuchName:
     """The refusal of a path that nothing has."""
-    return errors.NoSuchName(*_NO_NAME, f"'{path}': no such file or directory")
+    return errors.NoSuchName(*_NO_NAME, f"{path!r}: no such file or directory")
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def named_refusal(error: errors.OSDError, path: str, known: int = 1) -> errors.O
     refused = join(path)
     if kind is not errors.NotEmpty and len(path) <= PATH_MAX:  # a longer one takes several commands
         refused = join(*split(path)[: known + 1 + (error.sense.information or 0)])
-    code = (error.sense_key, error.asc, error.ascq, f"'{refused}'{_REFUSALS[kind]}")
+    code = (error.sense_key, error.asc, error.ascq, f"{refused!r}{_REFUSALS[kind]}")
     return kind(*code, sense=error.sense, sam_status=error.sam_status)
 
 
@@ -92,7 +92,7 @@ def find_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
         try:
             entry = yield from names.lookup(ROOT, encoded([name]))
         except (errors.Invalid, errors.NotFound):
-            raise errors.NoSuchName(*_NO_NAME, f"no partition has the name '{name}'") from None
+            raise errors.NoSuchName(*_NO_NAME, f"no partition has the name {name!r}") from None
         known[name] = ref(entry.object.partition_id)
     return known[name]
 

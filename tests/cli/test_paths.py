@@ -161,6 +161,13 @@ def test_copies_and_moves_inside(osd: Run, top: str, tree: Path) -> None:
     assert "another partition" in osd("mv", f"{top}/into", f"{other}/c", code=1).output
 
 
+def test_a_name_in_place_of_an_id(osd: Run, top: str) -> None:
+    refused = osd("part", "create", "/photos", code=2).stderr
+    assert "'osd mkdir /photos' makes a partition with a name" in refused
+    refused = osd("cat", f"{top}/a\nb", code=66).stderr
+    assert refused.startswith(f"osd: '{top}/a\\nb': no such file")
+
+
 def test_two_files_of_one_name(osd: Run, top: str, tmp_path: Path) -> None:
     """As cp(1) and mv(1): none of them is lost."""
     for each in ("a", "b"):

@@ -37,6 +37,7 @@ __all__ = [
     "SIZE",
     "TAG",
     "DurationParam",
+    "NumberParam",
     "PathParam",
     "SizeParam",
 ]

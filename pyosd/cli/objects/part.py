@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import ADDRESS, DURATION, NUMBER
+from pyosd.cli.frame.params import ADDRESS, DURATION, NumberParam
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb, expected_empty
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, format_time
 from pyosd.commands import Commands
@@ -63,8 +65,23 @@ def part() -> None:
     """Manage partitions, which contain objects and jobs."""
 
 
+class NewId(NumberParam):
+    """The id of a partition that is to be made."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse to an int of at most 64 bits."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            name = str(value).strip("/")
+            if not name[:1].isalpha() or "/" in name:
+                raise
+            words = f"{error.message}; 'osd mkdir /{name}' makes a partition with a name"
+            raise click.BadParameter(words, ctx, param) from None
+
+
 @part.command(cls=Verb)
-@click.argument("pid", type=NUMBER, default=0, required=False)
+@click.argument("pid", type=NewId(), default=0, required=False)
 @click.option("--name", default="", help="Name of the partition in paths: /NAME/...")
 @click.pass_obj
 def create(settings: Settings, pid: int, name: str) -> None:
