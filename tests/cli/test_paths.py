@@ -164,6 +164,8 @@ def test_copies_and_moves_inside(osd: Run, top: str, tree: Path) -> None:
 def test_a_name_in_place_of_an_id(osd: Run, top: str) -> None:
     refused = osd("part", "create", "/photos", code=2).stderr
     assert "'osd mkdir /photos' makes a partition with a name" in refused
+    refused = osd("cat", f"{top}/0x10000", code=66).stderr
+    assert f"such as 'osd obj read {top[1:]}/0x10000'" in refused
     refused = osd("cat", f"{top}/a\nb", code=66).stderr
     assert refused.startswith(f"osd: '{top}/a\\nb': no such file")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pyosd import errors
@@ -23,6 +24,7 @@ EXPIRED = (
     "'osd cred get' asks for a new credential; if this one is new, compare the clocks of the target "
     "and of the host that made it"
 )
+IDS = re.compile(r"'/(0x[0-9a-fA-F]+/0x[0-9a-fA-F]+)'")
 SPACE = "'osd target df --partitions' shows the space and the quotas"
 REMEDIES = {
     (0x55, 0x07): SPACE,
@@ -44,6 +46,8 @@ def hints(error: BaseException) -> Iterator[str]:
         yield EXPIRED
     if code in FUNCTION_FAILED:
         yield from function_failure(error)
+    if isinstance(error, errors.NoSuchName) and (ids := IDS.match(error.text)):
+        yield f"an object without a name has verbs of its own, such as 'osd obj read {ids[1]}'"
     if isinstance(error, errors.Invalid) and code == (0x26, 0x00):
         yield from page_hint(error)
 
