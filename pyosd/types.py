@@ -91,7 +91,11 @@ class ObjectRef:
         """
         if text == "root":
             return ROOT
-        partition, slash, inside = text.partition("/")
+        try:
+            partition, slash, inside = text.partition("/")
+        except (AttributeError, TypeError):
+            check_str("the text of an id", text)
+            raise
         try:
             return ref(int(partition, 0), int(inside, 0) if slash else 0)
         except ValueError:
@@ -150,10 +154,10 @@ def check_number(name: str, value: object) -> None:
     """An argument that is a whole number.  Raises: TypeError: it is none, such as a path."""
     if not hasattr(value, "__index__"):
         example, hint = "", ""
-        if name.endswith("id"):
+        if name.endswith(("id", "partition")):
             example = ", as 0x10000"
             if _is_path(value):
-                hint = f": target.fs.resolve({shown(value)}).{name} finds it"
+                hint = f": target.fs.resolve({shown(value)}).partition_id finds it"
         if isinstance(value, ObjectRef):
             hint = ": give its partition_id or object_id"
         elif isinstance(value, str) and value[:1].isdigit():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import struct
 import time
 from collections.abc import (
     AsyncIterator,
@@ -251,7 +252,7 @@ class Awaiting:
         raise NotImplementedError
 
 
-MISTAKES = (AttributeError, BufferError, TypeError, ValueError)
+MISTAKES = (AttributeError, BufferError, TypeError, ValueError, struct.error)
 """What a dialogue raises if an argument has the wrong type.  A check of each call would slow all calls."""
 CHECKS: dict[str, Callable[[str, object], None]] = {
     "ObjectRef": check_ref,

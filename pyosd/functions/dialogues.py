@@ -169,7 +169,7 @@ def manifest_of(code: FunctionCode, **given: Any) -> Manifest:
         given["name"] = given["name"] or path.stem
         given["engine"] = given["engine"] or ENGINES.get(path.suffix, "python")
     elif not isinstance(code, str | bytes):
-        given["name"] = given["name"] or code.__name__
+        given["name"] = given["name"] or getattr(code, "__name__", "")
     given["engine"] = given["engine"] or "python"
     return Manifest(**given)
 

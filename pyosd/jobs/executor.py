@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from pyosd.commands import Commands
+from pyosd.commands.dialogue import Awaiting
 from pyosd.errors import OSDError, TargetBusy
 from pyosd.jobs import submission
 from pyosd.jobs.job import Job
@@ -76,7 +77,7 @@ class Executor(FuturesExecutor):
         compress: bool | None = None,
         modules: Modules | PathLike | Iterable[PathLike] | None = None,
     ) -> None:
-        if not hasattr(commands, "carry"):
+        if isinstance(commands, Awaiting) or not hasattr(commands, "carry"):
             raise no_target(commands)
         submission.check_types(zone, limits)
         if partition is not None:

@@ -18,7 +18,7 @@ from pyosd.commands import Commands
 from pyosd.jobs.dialogues.followed import POLL_MOST, Backoff, Followed
 from pyosd.jobs.dialogues.following import poll
 from pyosd.jobs.dialogues.rounds import AnyJob, ask, poll_round
-from pyosd.types import AttributeId
+from pyosd.types import AttributeId, shown
 from pyosd.wire.job_status import STATUS_IDS, JobStatus, decode_status
 
 __all__ = ["as_completed", "job_statuses", "poll_jobs", "wait", "watch"]
@@ -51,6 +51,15 @@ def job_statuses(
     }
 
 
+def distinct(jobs: Iterable[AnyJob]) -> list[AnyJob]:
+    """Each job once.  Raises: TypeError: one is no job."""
+    found = list(dict.fromkeys(jobs))
+    for each in found:
+        if not isinstance(each, Followed):
+            raise TypeError(f"these are jobs, as target.exec() returns, and not {shown(each)}")
+    return found
+
+
 def as_completed(jobs: Iterable[AnyJob], timeout: float | None = None) -> Iterator[AnyJob]:
     """Yield jobs as they end.
 
@@ -60,7 +69,7 @@ def as_completed(jobs: Iterable[AnyJob], timeout: float | None = None) -> Iterat
     Raises: TimeoutError: some have not ended.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
-    left, backoff = list(dict.fromkeys(jobs)), Backoff()
+    left, backoff = distinct(jobs), Backoff()
     while left:
         suggested = poll_jobs([job for job in left if not job.settled])
         ended = [job for job in left if job.settled]
@@ -83,7 +92,7 @@ def _sleep(seconds: float, deadline: float | None, jobs: int) -> None:
 
 def wait(jobs: Iterable[AnyJob], timeout: float | None = None) -> tuple[list[AnyJob], list[AnyJob]]:
     """Wait until all have ended, or the time is up.  Returns: jobs that have ended, and the others."""
-    jobs = list(dict.fromkeys(jobs))
+    jobs = distinct(jobs)
     with contextlib.suppress(TimeoutError):
         deque(as_completed(jobs, timeout), maxlen=0)
     ended = [job for job in jobs if job.settled]

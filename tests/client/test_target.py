@@ -113,6 +113,26 @@ def test_an_option_of_the_wrong_type(
         target.exec("pass", zone=zone, **options)
 
 
+def test_what_is_no_job() -> None:
+    wrong: Any = [5]
+    for call in (pyosd.wait, lambda jobs: list(pyosd.as_completed(jobs))):
+        with pytest.raises(
+            TypeError, match=r"these are jobs, as target.exec\(\) returns, and not 5"
+        ):
+            call(wrong)
+    with pytest.raises(TypeError, match="the text of an id is a str, not 5"):
+        ObjectRef.parse(5)  # type: ignore[arg-type]
+
+
+def test_a_function_that_is_none(target: Target, zone: ObjectRef) -> None:
+    with pytest.raises(TypeError, match="only a plain function can be sent, not int"):
+        target.functions.put(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="number is a number, not 'x'"):
+        target.functions.unhook(zone, "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"resolve\('/a'\).partition_id finds it"):
+        target.functions.view("/a")  # type: ignore[arg-type]
+
+
 def test_a_place_to_run_that_does_not_exist(target: Target, zone: ObjectRef) -> None:
     with pytest.raises(ValueError, match="where is one of auto, near, local, not 'moon'"):
         target.run("pass", zone=zone, where="moon")  # type: ignore[arg-type]
