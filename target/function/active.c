@@ -95,6 +95,18 @@ static size_t count_pending(const struct osd_functions *functions)
 	return count;
 }
 
+/* Whether there is a place for a function: a partition may have as many as are free.  So one whose functions are many
+ * leaves places for those of others. */
+static bool has_place(const struct osd_functions *functions, struct osd_object_id id)
+{
+	size_t own = 0, left = OSD_FUNCTIONS_MAX - OSD_MIN(functions->count, OSD_FUNCTIONS_MAX);
+
+	osd_assert_held(&functions->lock);
+	for (size_t i = 0; i < functions->count; i++)
+		own += functions->entries[i].function.id.partition_id == id.partition_id;
+	return left > 0 && (own < left || find_entry(functions, id, false));
+}
+
 enum osd_status osd_function_reserve(struct osd_functions *functions,
 				     const struct osd_function *function, bool replace,
 				     struct osd_object_id *ret_replaced)
@@ -109,7 +121,7 @@ enum osd_status osd_function_reserve(struct osd_functions *functions,
 	if (find_entry(functions, function->id, true) || (other && other->pending) ||
 	    count_pending(functions) == ACTIVATIONS)
 		status = OSD_E_BUSY; /* another activation of it, or of its alias, is under way */
-	else if (functions->count >= OSD_FUNCTIONS_MAX)
+	else if (!has_place(functions, function->id))
 		status = OSD_E_QUOTA;
 	else if (other && !replace)
 		status = OSD_E_FUNCTION_ALIAS;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/log.h"
+#include "function/impl.h"
 #include "object/test_support.h"
 
 #define PARTITION 0x11
@@ -145,12 +146,40 @@ static void test_replaced_and_ended(void)
 		run((void *(*[REPLACERS])(void *)){replace, replace_or_end, replace_or_end}, NULL);
 }
 
+static enum osd_status reserve(const struct osd_function *function)
+{
+	struct osd_object_id replaced;
+	enum osd_status status = osd_function_reserve(functions, function, false, &replaced);
+
+	if (status == OSD_OK)
+		osd_function_give_back(functions, function);
+	return status;
+}
+
+/* One partition does not have all places, and goes on to replace its functions. */
+static void test_many_of_a_partition(void)
+{
+	struct osd_function function = {.id = {PARTITION, OSD_FIRST_ID}};
+
+	osd_functions_forget(functions);
+	for (; function.id.object_id < OSD_FIRST_ID + OSD_FUNCTIONS_MAX / 2;
+	     function.id.object_id++)
+		CHECK(osd_function_found(functions, &function));
+	CHECK_EQ(reserve(&function), OSD_E_QUOTA);
+	function.id.object_id--;
+	CHECK_EQ(reserve(&function), OSD_OK);
+	function.id.partition_id++;
+	CHECK_EQ(reserve(&function), OSD_OK);
+	osd_functions_forget(functions);
+}
+
 int main(void)
 {
 	osd_log_init(STDERR_FILENO, "iosd", OSD_LOG_WARNING);
 	fill_store();
 	test_replaced_by_many();
 	test_replaced_and_ended();
+	test_many_of_a_partition();
 	osd_functions_close(functions);
 	test_store_release(&stored);
 	return 0;
