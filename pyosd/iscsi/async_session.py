@@ -65,16 +65,16 @@ class AsyncIscsiTransport(Reconnecting):
         connection = self._connection
         if connection is not None and not connection.failed and not self._closed:
             return connection
-        seen = self._in_vain
+        seen, since = self._in_vain, time.monotonic()
         async with self._lock:
             if self._closed or self._connection is None:
                 raise SessionLost(CLOSED)
             if self._connection.failed:
-                self._share(seen)
+                self._share(seen, since)
                 old = self._connection
                 # The code that waits here may run in no task, and asyncio.timeout() needs one.
                 try:
-                    self._connection = await asyncio.create_task(self._reconnect())
+                    self._connection = await asyncio.create_task(self._reconnect(since))
                 except Unreachable as error:
                     self._in_vain = [error]
                     raise
@@ -85,9 +85,9 @@ class AsyncIscsiTransport(Reconnecting):
                 raise SessionLost(CLOSED)
             return self._connection
 
-    async def _reconnect(self) -> AsyncConnection:
+    async def _reconnect(self, since: float) -> AsyncConnection:
         """Connect again with patience.  Raises: as Patience.pause()."""
-        patience = self._begin_anew()
+        patience = self._begin_anew(since)
         while True:
             try:
                 return await self._connect()

@@ -207,17 +207,20 @@ class Reconnecting:
         self._sent_before = self._received_before = 0
         self._in_vain: list[Unreachable] = []  # the last attempt to connect anew, which failed
 
-    def _begin_anew(self) -> Patience:
-        """Have a new session identifier: the target may still know the old session."""
-        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
-        return Patience(self._reconnect_timeout)
+    def _begin_anew(self, since: float) -> Patience:
+        """Have a new session identifier: the target may still know the old session.
 
-    def _share(self, seen: list[Unreachable]) -> None:
-        """Fail as the attempt that others have made meanwhile: each would wait as long, one by one.
-
-        seen: _in_vain before the wait for their attempt.
+        since: time.monotonic() when the caller found the session lost.  It may have waited for others.
         """
-        if self._in_vain is not seen:
+        self._parameters = replace(self._parameters, isid=LoginParameters("", "").isid)
+        return Patience(since + self._reconnect_timeout - time.monotonic())
+
+    def _share(self, seen: list[Unreachable], since: float) -> None:
+        """Fail as the attempt of others, if the caller's time is over: one by one they would wait longer.
+
+        seen: _in_vain before the wait for their attempt.  since: as for _begin_anew().
+        """
+        if self._in_vain is not seen and time.monotonic() >= since + self._reconnect_timeout:
             raise copy(self._in_vain[0])
 
 
@@ -269,16 +272,16 @@ class IscsiTransport(Reconnecting):
 
     def _live(self) -> Connection:
         """The connection, a new one if need be."""
-        seen = self._in_vain
+        seen, since = self._in_vain, time.monotonic()
         with self._lock:
             if self._closed:
                 raise SessionLost(CLOSED)
             if self._connection.failed:
-                self._share(seen)
+                self._share(seen, since)
                 old = self._connection
                 old.abandon("replaced")
                 try:
-                    self._connection = self._reconnect()
+                    self._connection = self._reconnect(since)
                 except Unreachable as error:
                     self._in_vain = [error]
                     raise
@@ -286,9 +289,9 @@ class IscsiTransport(Reconnecting):
                 self._received_before += old.bytes_received
             return self._connection
 
-    def _reconnect(self) -> Connection:
+    def _reconnect(self, since: float) -> Connection:
         """Connect again with patience.  Raises: as Patience.pause(); SessionLost: closed meanwhile."""
-        patience = self._begin_anew()
+        patience = self._begin_anew(since)
         while True:
             try:
                 return self._connect()

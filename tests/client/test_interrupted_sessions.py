@@ -166,10 +166,10 @@ def test_threads_that_wait_for_a_lost_session_fail_with_it(monkeypatch: pytest.M
     crowd, attempts = Crowd(3), list[int]()
     reconnect = target._iscsi._reconnect
 
-    def counted() -> Connection:
+    def counted(since: float) -> Connection:
         assert crowd.full.wait(DEADLINE_S)
         attempts.append(1)
-        return reconnect()
+        return reconnect(since)
 
     monkeypatch.setattr(target._iscsi, "_lock", crowd)
     monkeypatch.setattr(target._iscsi, "_reconnect", counted)
