@@ -24,6 +24,7 @@ from pyosd.cluster.placement import COPIES, SEAL, UNFINISHED, Seal, encode_copie
 from pyosd.cluster.survey import CopyFault, Prefer, survey
 from pyosd.cluster.targets_file import read_targets
 from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
+from pyosd.errors import SessionLost
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests import warm
 from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored
@@ -412,6 +413,10 @@ def osd(*words: object, code: int = 0) -> Any:
     return done
 
 
+def raise_lost() -> ClusterReport:
+    raise SessionLost("the target closed the connection")
+
+
 @pytest.mark.tgtd
 @pytest.mark.sandbox
 @pytest.mark.slow
@@ -473,6 +478,10 @@ def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> Non
 
     osd("cluster", "repair", hex(PARTITION), "--targets", two, code=18)
     three["c"].kill_all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Upkeep, "check", lambda _: raise_lost())
+        lost = osd("cluster", "check", hex(PARTITION), "--targets", two, code=69).stderr
+    assert "session with a target was lost" in lost and "run it again" in lost
     away = osd("cluster", "check", hex(PARTITION), "--targets", whole, code=69).stderr
     assert "c does not answer" in away and "--without" in away
     osd("cluster", "check", hex(PARTITION), "--targets", whole, "--without", "c", code=1)

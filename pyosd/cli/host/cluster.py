@@ -207,9 +207,13 @@ def handle_for(
             with handle_of(settings, targets_file) as again:  # its sessions wait for no other ones
                 ends = at_once(again.target, again.names)
             away = ", ".join(name for name, end in ends.items() if end.exception())
+            lines = [f"{away} does not answer: {error}", AWAY]
             if not away:
-                raise
-            lines = [f"{away} does not answer: {error}", AWAY, *getattr(error, "__notes__", ())]
+                lines = [
+                    f"the session with a target was lost: {error}",
+                    "run it again: it continues",
+                ]
+            lines += getattr(error, "__notes__", ())
             raise Failure(Exit.UNREACHABLE, "\n  ".join(lines)) from None
 
 
