@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import socket
@@ -15,8 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from iosd_host.cli.backup import verify
-from iosd_host.common.exit_codes import EXIT_PROBLEMS
+from iosd_host.common.exit_codes import EXIT_NOT_PERMITTED, EXIT_PROBLEMS
 from iosd_host.common.whole_file import open_file, read_small
+from iosd_host.store_tools.backup import repository as repository_module
 from iosd_host.store_tools.backup.make import BackupSettings, back_up
 from iosd_host.store_tools.backup.repository import Repository
 from iosd_host.store_tools.backup.restore import begin_anew
@@ -89,6 +91,18 @@ def test_a_terminal_obeys_no_name_in_a_backup(store: Store, folder: Path) -> Non
     done = CliRunner().invoke(verify, [str(repository.path)])
     assert (done.exit_code, done.output.count("\x1b")) == (EXIT_PROBLEMS, 0)
     assert "data/^[]0;title^G^J: " in done.output
+
+
+def test_backups_of_another_user_are_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_: Path) -> dict[str, object]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(repository_module, "json_object", denied)
+    with pytest.raises(Refused, match="as the owner of the backups or as root") as refused:
+        Repository(tmp_path).check()
+    assert refused.value.code == EXIT_NOT_PERMITTED
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")

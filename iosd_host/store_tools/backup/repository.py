@@ -30,7 +30,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_NO_INPUT, EXIT_WRONG_STATE
+from iosd_host.common.exit_codes import (
+    EXIT_CONFIG,
+    EXIT_FAILED,
+    EXIT_NO_INPUT,
+    EXIT_NOT_PERMITTED,
+    EXIT_WRONG_STATE,
+)
 from iosd_host.common.whole_file import sync_folder, write_whole
 from iosd_host.store_tools.backup.copying import READ, CopyState, Taken, digest_of
 from iosd_host.store_tools.opening.folders import (
@@ -178,6 +184,11 @@ class Repository:
             found = json_object(self.path / MARK)
         except FileNotFoundError:
             raise Refused(EXIT_NO_INPUT, f"'{self.path}' holds no backups") from None
+        except PermissionError:
+            text = (
+                f"cannot open '{self.path / MARK}': run this as the owner of the backups or as root"
+            )
+            raise Refused(EXIT_NOT_PERMITTED, text) from None
         except (OSError, ValueError) as error:
             raise Refused(EXIT_FAILED, f"'{self.path / MARK}' cannot be read: {error}") from None
         if found.get("schema") != REPOSITORY:
