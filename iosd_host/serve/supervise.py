@@ -139,9 +139,9 @@ class Supervisor:
         pools = self.write_pools()
 
         def command() -> list[str]:
-            return in_scope(
-                sandboxd_command(self.config, self.sandboxd_socket, str(self.level), pools)
-            )
+            words = sandboxd_command(self.config, self.sandboxd_socket, str(self.level), pools)
+            # If we are killed, it ends its sandboxes and itself.
+            return in_scope(["setpriv", "--pdeathsig", "TERM", "--", *words])
 
         async def ready() -> None:
             while not (said := [line for line in service.lines if line.startswith(SANDBOXD_READY)]):

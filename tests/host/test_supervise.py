@@ -35,6 +35,9 @@ from iosd_host.serve.preconditions import (
 from iosd_host.serve.tgtd import Tgtd, find_tgtd
 from pyosd import Chap, LoginRejected
 from tests import warm
+from tests.host.test_service import gone
+from tests.serving import Serving as WholeTarget
+from tests.serving import arguments
 from tests.waiting import until
 
 OSD = Path(sys.executable).parent / "osd"
@@ -408,6 +411,20 @@ def test_killed_tgtd_comes_back_at_its_place(folder: Path) -> None:
             assert served.ready["url"] == before["url"]
             assert served.ready["pids"] != before["pids"]
             assert target.list_partitions() == [pid]
+
+
+@pytest.mark.tgtd
+@pytest.mark.sandbox
+def test_the_parts_of_a_killed_supervisor_end() -> None:
+    served = WholeTarget(*arguments())
+    try:
+        pids = served.pids
+        assert {"tgtd", "iosd-sandboxd"} <= {*pids}
+        served.process.kill()
+        served.process.wait()
+        until(lambda: all(map(gone, pids.values())), "a part is left")
+    finally:
+        served.stop(False)
 
 
 @pytest.mark.tgtd
