@@ -79,7 +79,7 @@ def test_an_id_that_is_no_number(target: Target, wrong: object) -> None:
         ("write", (ref(0x10000, 0x10000), 0, "text"), r"data are bytes, not 'text': .*encode\(\)"),
         ("write_from", (ref(0x10000, 0x10000), "/tmp/a"), r"source is a file, as open\("),
         ("read", (ref(0x10000, 0x10000), 0, 1), "into is a bytearray or another buffer"),
-        ("get_attributes", (ref(0x10000), [(1, 2)]), r"list of pyosd.AttributeId\(page, number\)"),
+        ("get_attributes", (ref(0x10000), [5]), r"list of pyosd.AttributeId\(page, number\)"),
         ("set_attributes", (ref(0x10000), {"a": 1}), r"AttributeValue\(.*\), not {'a': 1}"),
         ("retry", (ref(0x10000),), r"a Job, as target.job\(id\) returns"),
         ("remove_partition", ("/a",), r"target.fs.resolve\('/a'\).partition_id finds it"),
