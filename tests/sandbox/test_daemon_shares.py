@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import time
 from pathlib import Path
@@ -53,9 +54,10 @@ def test_scripts_that_starve_get_a_weight_for_a_while(own) -> None:
     daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
     until(lambda: weights(daemon) == (["0"], [weight]))
     time.sleep(0.25)  # the weight has had its time to show an effect
+    daemon.process.send_signal(signal.SIGSTOP)  # then it finds two reports at once
     daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
-    until(lambda: weights(daemon) == (["0"], [2 * weight]))
-    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))  # too soon for another raise
+    daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
+    daemon.process.send_signal(signal.SIGCONT)  # the second is too soon for another raise
     answered(daemon)
     assert weights(daemon) == (["0"], [2 * weight])
     until(lambda: weights(daemon)[0] == ["1"])
