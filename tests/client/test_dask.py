@@ -107,7 +107,7 @@ def workers() -> Iterator[Client]:
     resource_tracker.ensure_running()  # of multiprocessing; it ends with this process
     long_lived.add(resource_tracker._resource_tracker._pid)  # type: ignore[attr-defined]
     with (
-        LocalCluster(n_workers=2, threads_per_worker=16, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=16, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client
