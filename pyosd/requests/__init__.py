@@ -35,9 +35,9 @@ if TYPE_CHECKING:
         set_member_attributes,
     )
     from pyosd.requests.copy import copy_user_object, object_structure_check
-    from pyosd.requests.execute import activate_function, execute, execute_function
+    from pyosd.requests.executing import activate_function, execute, execute_function
     from pyosd.requests.keys import set_key, set_master_key_change, set_master_key_seed
-    from pyosd.requests.names import names
+    from pyosd.requests.naming import names
     from pyosd.requests.objects import (
         FLUSH_EVERYTHING,
         append,
@@ -142,7 +142,7 @@ MODULES = {
             "copy_user_object",
             "object_structure_check",
         ),
-        "pyosd.requests.execute": (
+        "pyosd.requests.executing": (
             "activate_function",
             "execute",
             "execute_function",
@@ -152,7 +152,7 @@ MODULES = {
             "set_master_key_change",
             "set_master_key_seed",
         ),
-        "pyosd.requests.names": ("names",),
+        "pyosd.requests.naming": ("names",),
         "pyosd.requests.objects": (
             "FLUSH_EVERYTHING",
             "append",

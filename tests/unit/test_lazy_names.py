@@ -46,6 +46,13 @@ def test_names_agree_with_the_imports_for_checkers(package: Any) -> None:
     assert sorted(imported) == sorted(package.__all__)
 
 
+@pytest.mark.parametrize("package", [pyosd, requests])
+def test_no_name_is_that_of_a_module(package: Any) -> None:
+    """The import of the module would take its place."""
+    files = {each.stem for each in Path(package.__file__).parent.iterdir()}
+    assert not [name for name, module in package.MODULES.items() if name in files]
+
+
 def test_every_name_is_there() -> None:
     for name in pyosd.__all__:
         assert getattr(pyosd, name) is not None
