@@ -214,12 +214,48 @@ enum osd_status osd_submission_at_once(struct osd_command_context *ctx,
 	return osd_exec_answer_at_once(ctx->exec, submission);
 }
 
+static bool same_code(const struct osd_function_code *code,
+		      const struct osd_exec_submission *submission)
+{
+	return code->length == submission->code_length &&
+	       memcmp(code->bytes, submission->code, code->length) == 0;
+}
+
+/* The code of a predecessor that called a function runs as a call of it would now, or not at all: the signature holds for
+ * its engine, and the signer's caps for zone and limits.  The submission borrows from function and code. */
+static enum osd_status call_again(struct osd_command_context *ctx,
+				  struct osd_exec_submission *submission,
+				  struct osd_function *function, struct osd_function_code **code)
+{
+	const char *method = submission->function.method;
+	enum osd_status status = OSD_E_FUNCTION_INACTIVE;
+
+	if (!submission->function.id.object_id)
+		return OSD_OK;
+	if (ctx->functions && osd_function_peek(ctx->functions, submission->function.id, function))
+		status = osd_function_code(ctx->functions, function, code);
+	if (status == OSD_E_NO_FUNCTION ||
+	    (status == OSD_OK && (!same_code(*code, submission) ||
+				  !osd_function_has_method(function, method, strlen(method)))))
+		return OSD_E_FUNCTION_INACTIVE;
+	if (status == OSD_OK && !osd_function_permits(function, submission->zone.partition_id))
+		status = OSD_E_FUNCTION_CAPS;
+	if (status != OSD_OK)
+		return status;
+	submission->function_code = *code;
+	submission->function.access = function->access;
+	osd_submission_call(submission, function);
+	return OSD_OK;
+}
+
 enum osd_status osd_submission_send(struct osd_command_context *ctx,
 				    struct osd_exec_submission *submission)
 {
 	struct osd_request *request = ctx->request;
+	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
 	OSD_CLEANUP_FREE struct waiting *waiting = NULL;
 	OSD_CLEANUP_FREE uint8_t *content = NULL;
+	struct osd_function function;
 	struct osd_exec_refusal refusal = {0};
 	struct osd_principal principal;
 	struct osd_object_id job;
@@ -231,6 +267,8 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 	fill_sender(ctx, submission, &principal);
 	if (!submission->code) {
 		status = osd_exec_take_code(ctx->exec, submission, &content);
+		if (status == OSD_OK)
+			status = call_again(ctx, submission, &function, &code);
 		if (status != OSD_OK)
 			return refuse(request, status, &refusal);
 	}

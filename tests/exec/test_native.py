@@ -4,6 +4,7 @@ attacks in machine code end (tests/sandbox/hostile_native.c)."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -219,7 +220,7 @@ def test_only_a_signer_of_the_engine_activates(
 def test_a_script_does_not_run_in_the_pool(
     serving: Serving, target: pyosd.Target, kit: Path, partition: PartitionId
 ) -> None:
-    """Neither by the pool, nor by the engine, nor with the code of a function's job, nor held for later."""
+    """Neither by the pool, nor by the engine, nor held for later."""
     library, zone = kit_library(kit, "count"), made(target, partition, b"\n")
     code = library.read_bytes()
     for params in (
@@ -245,6 +246,27 @@ def test_a_script_does_not_run_in_the_pool(
     done = CliRunner(env={"IOSD_TARGET": serving.url}).invoke(main, words)
     assert done.exit_code != 0
     assert "the engine runs signed functions only" in done.output
+
+
+def test_the_code_of_a_job_does_not_become_machine_code(
+    target: pyosd.Target, kit: Path, partition: PartitionId
+) -> None:
+    """An unsigned function of another engine has a library as its code.  Its job is run again."""
+    code, zone = kit_library(kit, "count").read_bytes(), made(target, partition, b"\n\n")
+    target.functions.put(code, name="masked", engine="python", access=Access.READ, check=False)
+    old = target.functions.submit("masked", zone=zone)
+    assert old.wait(WAIT_S).state == JobState.FAILED
+    for params in (ExecParams(pool="n"), ExecParams(engine="native")):
+        again = dataclasses.replace(params, predecessor=old.id)
+        try:
+            job = target.exec_code(zone, b"", again).job
+        except OSDError as refused:
+            assert sense(refused) == NO_ENGINE
+        else:
+            assert job is not None
+            status = target.job(job).wait(WAIT_S)
+            assert JobFlag.NATIVE not in status.flags and status.state == JobState.FAILED, status
+    assert target.retry(old).wait(WAIT_S).reason == old.status().reason
 
 
 def test_a_function_of_another_engine_does_not_run_in_the_pool(

@@ -8,7 +8,7 @@ import pytest
 from pyosd.errors import OSDError
 from pyosd.functions import Functions
 from pyosd.types import ROOT, ref
-from pyosd.wire.exec_params import Limits
+from pyosd.wire.exec_params import ExecFlag, ExecParams, Limits
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S
 from tests.exec.signing import Key, MakeKey, Serve, Signing
@@ -16,7 +16,7 @@ from tests.exec.test_functions import FUNCTIONS, READ, WRITE, call, refused, res
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
-CAPS = 0x8029
+CAPS, INACTIVE = 0x8029, 0x8017
 CODE = b"def main(args):\n    return 'signed'\n"
 SPINS = b"def main(args):\n    while True:\n        pass\n"
 
@@ -85,6 +85,30 @@ def test_zones(signing: Serve, key: MakeKey) -> None:
     assert s.target.exec(script, zone=s.zone).result() == "signed"
     status = s.target.exec(script, zone=other).wait(WAIT_S)
     assert status.state is JobState.FAILED and "PermissionDenied" in status.message
+
+
+def test_caps_hold_for_a_job_that_is_run_again(signing: Serve, key: MakeKey) -> None:
+    ed = key("ed25519")
+    s = signing("signed", line(ed))
+    other = ref(s.target.create_partition())
+    fails = b"def main(args):\n    raise KeyError(args)\n"
+    function = s.put_signed(ed, fails, access=READ, alias=b"fails")
+    s.target.activate_function(function)
+    old = Functions(s.target, FUNCTIONS).submit("fails", zone=s.zone)
+    assert old.wait(WAIT_S).state is JobState.FAILED
+    zones = f'iosd-zones="{int(s.zone.partition_id):#x}"'
+    s.reload("signed", [line(ed, f'{zones},iosd-memory="48MiB"')])
+    again = ExecParams(predecessor=old.id, flags=ExecFlag.HOLD)
+    with pytest.raises(OSDError) as caught:
+        s.target.exec_code(other, b"", again)
+    assert (caught.value.asc << 8 | caught.value.ascq) == CAPS
+    status = s.target.retry(old, limits=Limits()).wait(WAIT_S)
+    assert (status.state, status.signer) == (JobState.FAILED, "ann")
+    assert status.limits.mem == 48 << 20
+    s.target.activate_function(function, deactivate=True)
+    with pytest.raises(OSDError) as caught:
+        s.target.retry(old)
+    assert (caught.value.asc << 8 | caught.value.ascq) == INACTIVE
 
 
 def test_a_reload_changes_caps(signing: Serve, key: MakeKey) -> None:
