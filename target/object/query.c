@@ -335,6 +335,22 @@ static uint64_t next_to_look_at(const struct osd_query_walk *walk)
 
 /* ---- at one go --------------------------------------------------------------------------- */
 
+/* The next candidate of an index has the value, and may be hidden.  So such a query ends behind one that is seen, or when
+ * there are no more candidates, of which osd_index_search bounds the number. */
+static bool has_looked_enough(const struct osd_query_walk *walk,
+			      const struct osd_list_result *result)
+{
+	return walk->query.look_max && walk->looked >= walk->query.look_max &&
+	       (result->count || !walk->query.sees || !walk->indexed);
+}
+
+static uint64_t where_to_go_on(const struct osd_query_walk *walk, const uint64_t *ids,
+			       const struct osd_list_result *result)
+{
+	return walk->query.sees && walk->indexed && result->count ? ids[result->count - 1] + 1
+								  : next_to_look_at(walk);
+}
+
 static void put_found(struct osd_list_result *result, uint64_t *ids, size_t capacity,
 		      const uint64_t *found, size_t count)
 {
@@ -355,7 +371,7 @@ enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, ui
 	enum osd_status status = osd_query_begin(txn, query, &walk);
 	bool done = false;
 
-	while (status == OSD_OK && !done && !(query->look_max && walk->looked >= query->look_max)) {
+	while (status == OSD_OK && !done && !has_looked_enough(walk, &result)) {
 		uint64_t found[STEP_MEMBERS];
 		size_t count;
 
@@ -364,7 +380,7 @@ enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, ui
 			put_found(&result, ids, capacity, found, count);
 	}
 	if (status == OSD_OK && !done && result.next_id == 0)
-		result.next_id = next_to_look_at(walk);
+		result.next_id = where_to_go_on(walk, ids, &result);
 	/* The members of a collection that was removed meanwhile are not all that matched. */
 	if (status == OSD_OK)
 		status = osd_txn_take(txn, query->collection, false);

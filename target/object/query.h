@@ -48,7 +48,8 @@ struct osd_query {
 	bool with_tag;
 	uint64_t initial_id;
 	/* osd_query ends after about this many members, even without a match; next_id says where to
-	 * continue. total_count then covers these members only. 0: no bound. */
+	 * continue. total_count then covers these members only. 0: no bound.  With sees and an index it ends
+	 * behind a match that is not hidden, or when there are no more. */
 	uint64_t look_max;
 };
 

@@ -50,6 +50,16 @@ static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 	return OSD_OK;
 }
 
+/* Objects of another policy access tag are not counted either, and do not say where the query goes on. */
+static enum osd_status sees(void *arg, struct osd_txn *txn, const struct osd_object_facts *facts,
+			    bool *ret_sees)
+{
+	enum osd_status status = osd_rights_check_in(arg, txn, facts->id);
+
+	*ret_sees = status == OSD_OK;
+	return status == OSD_E_PERMISSION ? OSD_OK : status;
+}
+
 static enum osd_status query_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_op *op = arg;
@@ -62,6 +72,10 @@ static enum osd_status query_in(struct osd_txn *txn, void *arg)
 	enum osd_status status;
 
 	osd_long_call_watch(op->session, txn);
+	if (op->session->rights.limited && op->session->rights.grant.capability.policy_access_tag) {
+		query.sees = sees;
+		query.arg = op->session;
+	}
 	status = find_collection(txn, op, &query.collection);
 	if (status == OSD_OK)
 		status = read_criteria(op, &query, criteria);

@@ -12,7 +12,9 @@
 #include "base/util.h"
 #include "exec/target.h"
 #include "security/keys.h"
+#include "object/query.h"
 #include "wire/attr_list.h"
+#include "wire/cursor.h"
 #include "wire/query_list.h"
 
 #define TAG 7u
@@ -187,6 +189,97 @@ static void test_query(void)
 	memset(body(), 0, 8);
 	CHECK(ask(&session, query) == OSD_ANSWER_OK);
 	CHECK(answered.body_bytes > 8);
+	osd_session_release(&session);
+	set_tag(0, 0x30000005, 0);
+}
+
+#define INDEXED 0x10000u
+#define OWN	(OSD_CALL_IDS + 8)
+#define BEFORE	OSD_CALL_LOOKS /* of them, the hidden one */
+
+static enum osd_status make_match(struct osd_txn *txn, uint64_t id, uint32_t tag, uint64_t *ret_id)
+{
+	uint8_t value[8] = {0}, tag_value[4];
+	enum osd_status status = osd_user_object_create(txn, pid, id, 1, ret_id);
+	struct osd_object_id made = {pid, *ret_id};
+
+	osd_put_be(tag_value, tag, sizeof(tag_value));
+	if (status == OSD_OK)
+		status = osd_attr_set(txn, made, INDEXED, 5, value, sizeof(value));
+	return status == OSD_OK
+		       ? osd_attr_set(txn, made, 5, 0x40000001, tag_value, sizeof(tag_value))
+		       : status;
+}
+
+/* Objects with a value that is indexed, and one among them that the job may not read. */
+static uint64_t make_matches(void)
+{
+	struct osd_txn *txn;
+	uint64_t id, hidden = 0;
+
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_attr_set(txn, (struct osd_object_id){pid, 0}, OSD_PAGE_INDEX, INDEXED,
+			   (const uint8_t *)"\1", 1) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	for (uint8_t state = 0; state != OSD_INDEX_READY; usleep(1000)) {
+		size_t length;
+
+		CHECK(osd_txn_begin(objects, OSD_TXN_READ_ONLY, &txn) == OSD_OK);
+		CHECK(osd_attr_get(txn, (struct osd_object_id){pid, 0}, OSD_PAGE_INDEX, INDEXED,
+				   &state, 1, &length) == OSD_OK);
+		osd_txn_abort(txn);
+	}
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	for (size_t i = 0; i < OWN; i++) {
+		CHECK(make_match(txn, 0, TAG, &id) == OSD_OK);
+		if (i + 1 == BEFORE)
+			CHECK(make_match(txn, id + 100, TAG + 1, &hidden) == OSD_OK);
+	}
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	return hidden;
+}
+
+/* So many criteria, all the same and all of which must match, from an id on. */
+static struct osd_call query_of(size_t criteria, uint64_t from)
+{
+	struct osd_call call = call_on(OSD_CALL_QUERY, 0, from, 0);
+	struct osd_wr w = osd_wr_init(body(), OSD_BODY_MAX);
+
+	osd_wr_be(&w, 0x01000000, 4);
+	for (size_t i = 0; i < criteria; i++) {
+		osd_wr_be(&w, 12, 4);
+		osd_wr_be(&w, INDEXED, 4);
+		osd_wr_be(&w, 5, 4);
+		osd_wr_be(&w, 0, 4); /* no bounds */
+	}
+	call.body_bytes = (uint32_t)osd_wr_used(&w);
+	return call;
+}
+
+/* Nor does it tell by a number or by the place where it goes on that such an object has the value. */
+static void test_hidden_matches(void)
+{
+	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+	uint64_t hidden = make_matches();
+	struct osd_session session;
+
+	set_tag(0, 0x30000005, TAG);
+	capability.permissions |= OSD_PERM_QUERY;
+	capability.policy_access_tag = TAG;
+	session = start(&capability);
+	for (size_t criteria = 1; criteria <= 2; criteria++) {
+		uint64_t next = 0, total = 0, found = 0;
+
+		do {
+			CHECK(ask(&session, query_of(criteria, next)) == OSD_ANSWER_OK);
+			next = answered.a;
+			total += answered.b;
+			found += answered.body_bytes / 8;
+			CHECK(next != hidden && answered.b == answered.body_bytes / 8);
+		} while (next);
+		CHECK_EQ(found, (uint64_t)OWN);
+		CHECK_EQ(total, (uint64_t)OWN);
+	}
 	osd_session_release(&session);
 	set_tag(0, 0x30000005, 0);
 }
@@ -543,6 +636,7 @@ int main(void)
 	test_permissions();
 	test_tags();
 	test_query();
+	test_hidden_matches();
 	test_range();
 	test_end_of_rights();
 	test_needs_of_attributes();
