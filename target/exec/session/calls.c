@@ -20,6 +20,9 @@ static enum osd_call_kind kind_of(uint16_t op)
 		return OSD_CALL_KIND_DATA;
 	case OSD_CALL_GETATTR:
 	case OSD_CALL_SETATTR:
+	case OSD_CALL_LISTATTR:
+	case OSD_CALL_SWAPATTR:
+	case OSD_CALL_ADDATTR:
 		return OSD_CALL_KIND_ATTRIBUTES;
 	case OSD_CALL_LIST:
 	case OSD_CALL_QUERY:

@@ -52,8 +52,7 @@ static enum osd_status forget_removed(struct osd_op *op, enum osd_status status)
 
 	if (!osd_status_is_gone(status))
 		return status;
-	entry = find_open(op->session,
-			  (struct osd_object_id){op->call.partition_id, op->call.object_id});
+	entry = find_open(op->session, osd_op_id(op));
 	if (entry) {
 		osd_object_put(entry->object);
 		*entry = (struct osd_session_entry){0};
@@ -63,9 +62,7 @@ static enum osd_status forget_removed(struct osd_op *op, enum osd_status status)
 
 static enum osd_status open_to_read(struct osd_op *op, struct osd_object **ret_object)
 {
-	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
-
-	return open_object(op->session, id, ret_object);
+	return open_object(op->session, osd_op_id(op), ret_object);
 }
 
 static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret_object)
@@ -89,12 +86,8 @@ static enum osd_status open_to_change_plain(struct osd_op *op, struct osd_object
 /* Notes the bytes that a call read, in the version that it read them in. */
 static void note_read(struct osd_op *op, struct osd_data_version version, uint64_t length)
 {
-	const struct osd_call *call = &op->call;
-
 	if (!op->session->plain)
-		osd_used_read(&op->session->used,
-			      (struct osd_object_id){call->partition_id, call->object_id}, version,
-			      call->a, length);
+		osd_used_read(&op->session->used, osd_op_id(op), version, op->call.a, length);
 }
 
 enum osd_status osd_op_read(struct osd_op *op)
@@ -130,7 +123,7 @@ static const uint8_t *settled_body(struct osd_op *op)
 {
 	if (!osd_objects_keep_sums(op->session->objects))
 		return op->body;
-	memmove(op->session->scratch, op->body, op->call.body_bytes); /* FINISH's is in there */
+	memmove(op->session->scratch, op->body, op->call.body_bytes); /* the body of a FINISH lies there already */
 	return op->session->scratch;
 }
 
@@ -248,7 +241,7 @@ static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct 
 /* The data after the hole moves, and counts as written. */
 enum osd_status osd_op_punch(struct osd_op *op)
 {
-	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+	struct osd_object_id id = osd_op_id(op);
 	struct osd_object *object;
 	enum osd_status status = open_to_change_plain(op, &object);
 
@@ -326,13 +319,14 @@ static enum osd_status restart_result(struct osd_session *session)
 	return session->companion ? osd_object_truncate(session->companion, 0, 0) : OSD_OK;
 }
 
-/* The most that the result of a call without a surrogate can have. */
+/* The most that the result of a call without a surrogate can have, bytes. */
 static size_t plain_most(const struct osd_session *session)
 {
 	return session->stage ? OSD_STAGE_DATA_MAX : OSD_JOB_PLAIN_MAX;
 }
 
-/* Room in memory for OSD_JOB_PAYLOAD_MAX bytes of the result, for all of a plain call's.  That of a stage grows. */
+/* Room in memory for all of a plain call's result, and for the first OSD_JOB_PAYLOAD_MAX bytes of another: a longer one
+ * moves to a companion.  The room of a stage grows with its result. */
 static bool has_result_room(struct osd_session *session, uint64_t end)
 {
 	size_t room = OSD_JOB_PAYLOAD_MAX;
@@ -340,9 +334,8 @@ static bool has_result_room(struct osd_session *session, uint64_t end)
 
 	if (session->plain && end > OSD_JOB_PAYLOAD_MAX)
 		room = OSD_MAX((size_t)OSD_JOB_PLAIN_MAX, session->result_hint);
-	while (room < end && room < plain_most(session))
+	while (session->plain && room < end && room < plain_most(session))
 		room *= 2;
-
 	if (session->result_room >= room)
 		return true;
 	result = realloc(session->result, room);
@@ -396,7 +389,7 @@ enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place)
 
 	if (status != OSD_OK)
 		return status;
-	if (!session->texts || !session->stage || !osd_add_u64(place, length, &end) ||
+	if (!session->texts || !session->stage || !session->plain || !osd_add_u64(place, length, &end) ||
 	    end > OSD_SHM_PLACES_BYTES) {
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;

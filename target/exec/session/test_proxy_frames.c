@@ -99,6 +99,7 @@ static void test_result(void)
 	call.body_bytes = (uint32_t)(session.limits.result_bytes - session.result_length);
 	CHECK(ask(&session, call) == OSD_ANSWER_OK); /* just its limit */
 	CHECK_EQ(session.result_length, session.limits.result_bytes);
+	CHECK_EQ(session.result_room, OSD_JOB_PAYLOAD_MAX); /* the rest is in the companion alone */
 	call.a = session.result_length;
 	call.body_bytes = 1;
 	CHECK(serve(&session, &call) == OSD_SERVED_FAULT &&
@@ -247,9 +248,25 @@ static void test_phases_and_nonsense(void)
 	CHECK(serve(&session, &finish) == OSD_SERVED_FAULT && session.fault == OSD_REASON_PROTOCOL);
 	osd_session_release(&session);
 }
+
+/* Every call on attributes counts among those of attributes. */
+static void test_kinds(void)
+{
+	static const uint16_t ops[] = {OSD_CALL_GETATTR, OSD_CALL_SETATTR, OSD_CALL_LISTATTR,
+				       OSD_CALL_SWAPATTR, OSD_CALL_ADDATTR};
+	static struct osd_call_figures figures;
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(ops); i++)
+		osd_call_took(&figures, ops[i], 1000);
+	osd_call_took(&figures, OSD_CALL_READ, 1000);
+	CHECK_EQ(figures.seconds[OSD_CALL_KIND_ATTRIBUTES].sum_usec, 5000);
+	CHECK_EQ(figures.seconds[OSD_CALL_KIND_OTHER].sum_usec, 0);
+}
+
 int main(void)
 {
 	fill_store();
+	test_kinds();
 	test_ahead();
 	test_result_ahead();
 	test_result();
