@@ -73,7 +73,7 @@ build: build-packages $(stamp) ## build the C trees (build/) and the Python pack
 
 dev: test-packages build $(tools) ## build, and install what tests and lint need
 
-demo: build     ## a Python script travels to the data, and a SHA-256 says nothing was lost
+demo: build     ## run scripts and a view beside the data and at the client, compare outputs and bytes
 	@$(bin)/python -m examples.demo $(DEMO_ARGS)
 
 tgtd: build-packages ## the distribution's tgtd with our patches, which `osd target serve` prefers: build/tgtd
