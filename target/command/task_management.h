@@ -5,7 +5,7 @@
  *
  * A command under way is a task until its done() is called: queued, running or parked.  A command
  * that is aborted ends with SAM status TASK ABORTED at its next bounded step (what it has committed
- * stays), or as it would have ended if it has none left.  Background commands (command/tracking.h)
+ * stays), or as it would have ended if it has none left.  Background commands (command/background.h)
  * have been answered and are tasks no more. */
 #ifndef OSD_COMMAND_TASK_MANAGEMENT_H
 #define OSD_COMMAND_TASK_MANAGEMENT_H

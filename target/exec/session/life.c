@@ -162,7 +162,6 @@ enum osd_status osd_op_remove_collection(struct osd_op *op)
 
 	if (status == OSD_OK)
 		status = osd_op_transact(op, remove_collection_in);
-
 	if (status == OSD_OK && host)
 		host->collection_removed(host->exec, osd_op_id(op));
 	return status;

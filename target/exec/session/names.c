@@ -70,7 +70,7 @@ static enum osd_status check_directory(struct osd_txn *txn, struct osd_op *op,
 static enum osd_status names_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_op *op = arg;
-	struct osd_object_id from = {op->call.partition_id, op->call.object_id};
+	struct osd_object_id from = osd_op_id(op);
 	struct osd_name_params params;
 	struct osd_name_place place;
 	unsigned component;

@@ -327,7 +327,7 @@ bool osd_rights_ended(struct osd_session *session)
 	       osd_rights_expired(session) || zone_is_lost(session);
 }
 
-/* ---- for the sweep (run/sweep.c) ------------------------------------------------------------- */
+/* ---- for the sweep (run/rights_sweep.c) ------------------------------------------------------ */
 
 /* Checks an object whose descriptors the job has been passed.  If the object was removed, there is
  * nothing to revoke, even if another object now has its id. */

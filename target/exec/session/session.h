@@ -8,17 +8,18 @@
  * without a copy.  Nothing from the sandbox is used as a pointer.
  *
  * Zones: a root or partition zone includes everything in it, and everything created there later.  A
- * collection zone includes the collection, to read, and each object that is a member when the script first
- * uses it; a directory's zone also includes what has a name below it.  An object zone is that object.  Calls in the last two create nothing and change no membership.
+ * collection zone includes the collection, to read, and its members.  A directory's zone also includes the
+ * objects with names below it.  An object zone is that object.  Calls in a collection or object zone create
+ * nothing and change no membership.
  *
  * This room knows no sandbox, no queue and no job beyond what the owner of the session sets.  A call
  * reaches the rest of the target through operations given at start (struct osd_session_host).
  *
  * Inside: serve.c has the table and serves one call, session.c has what all calls use.  life.c, data.c,
- * through.c, share.c, attrs.c, query.c, names.c and function.c have the calls.  rights.c checks permissions, call_gate.c and long_call.c limit how
- * many calls run at a time, and calls.c counts them.
+ * through.c, share.c, attrs.c, query.c, names.c and function.c have the calls.  rights.c checks permissions,
+ * call_gate.c and long_call.c limit how many calls run at a time, and calls.c counts them.
  *
- * Locking: none of the target's.  shares_lock guards the descriptors that the sweep looks at; the gate has a
+ * Locking: none of the target's.  shares_lock guards the descriptors that the sweep checks; the gate has a
  * lock of its own, a leaf. */
 #ifndef OSD_EXEC_SESSION_SESSION_H
 #define OSD_EXEC_SESSION_SESSION_H
@@ -243,7 +244,7 @@ struct osd_session {
 		bool inside;	/* a place in the gate is held */
 		unsigned pieces;
 		uint64_t bytes; /* of this step */
-	} step;			/* of the call under way (session.h) */
+	} step;			/* of the call under way (long_call.c) */
 	struct osd_session_watch {
 		struct osd_txn_watcher watcher;
 		uint64_t records; /* seen by it */
@@ -362,8 +363,7 @@ void osd_session_release_shares(struct osd_session *session);
 /* Rights; on the session's thread. */
 
 /* Whether the job's rights have been revoked: by a quick check here, or found by osd_rights_sweep.
- * Reads the store only if a policy has changed since the last call.  Called on the session's
- * thread, as are all functions below. */
+ * Reads the store only if a policy has changed since the last call. */
 bool osd_rights_ended(struct osd_session *session);
 /* Called before a call that names this partition, with no transaction open.  attributes: the call
  * touches attributes.  OSD_E_PERMISSION: the partition requires more than the job has. */
@@ -398,7 +398,10 @@ enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *t
  * Such a call holds a place in the call gate only for a bounded step, so that it does not delay the
  * calls of other jobs.  After each step it charges the bytes to the job's limit, and stops if the
  * job is to end.  A call that was under way when the job was asked to end stops at its next step.
- * A call that begins in the grace time stops when that is over. */
+ * A call that begins in the grace time stops when that is over.
+ *
+ * The first two are the largest step, in bytes and in pieces: it bounds how long others wait for a
+ * place.  The third: osd_long_call_watch. */
 #define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
 #define OSD_LONG_STEP_PIECES 64u
 #define OSD_LONG_RECORDS     1024u
@@ -418,10 +421,5 @@ void osd_long_call_rest(struct osd_session *session);
  * The transaction ends with OSD_E_TASK_ABORTED when the sandbox is gone; that of a long call also
  * when the job is asked to end. */
 void osd_long_call_watch(struct osd_session *session, struct osd_txn *txn);
-
-/* The largest step, in bytes and in pieces.  It bounds how long others wait for a place. */
-#define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
-#define OSD_LONG_STEP_PIECES 64u
-#define OSD_LONG_RECORDS     1024u
 
 #endif

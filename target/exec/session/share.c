@@ -220,7 +220,7 @@ static bool is_paced(const struct osd_session *session)
 enum osd_status osd_op_share(struct osd_op *op)
 {
 	struct osd_session *session = op->session;
-	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+	struct osd_object_id id = osd_op_id(op);
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	uint64_t changes = osd_objects_policy_changes(session->objects);
 	enum osd_status status;
@@ -256,7 +256,7 @@ enum osd_status osd_op_share(struct osd_op *op)
 
 enum osd_status osd_op_unshare(struct osd_op *op)
 {
-	struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+	struct osd_object_id id = osd_op_id(op);
 	struct osd_session_share *share = find_share(op->session, id);
 
 	if (!share)

@@ -10,7 +10,7 @@
 
 static enum osd_status concerns_in(struct osd_txn *txn, struct osd_op *op)
 {
-	const struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+	const struct osd_object_id id = osd_op_id(op);
 	bool stacked = false, concerned = false;
 	enum osd_status status = osd_stack_is_there(txn, id, &stacked);
 
@@ -29,7 +29,7 @@ static enum osd_status pass(struct osd_op *op, struct osd_object *object,
 	uint64_t length;
 
 	data->object = object;
-	data->id = (struct osd_object_id){op->call.partition_id, op->call.object_id};
+	data->id = osd_op_id(op);
 	osd_long_call_rest(session);
 	if (session->hooks.pass) {
 		status = session->hooks.pass(session->hooks.arg, data);
@@ -149,7 +149,7 @@ enum osd_status osd_op_check_plain(struct osd_op *op, struct osd_object *object)
 
 static enum osd_status empty_in(struct osd_txn *txn, struct osd_op *op)
 {
-	const struct osd_object_id id = {op->call.partition_id, op->call.object_id};
+	const struct osd_object_id id = osd_op_id(op);
 	const uint8_t zero[8] = {0};
 
 	return osd_attr_set(txn, id, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH, zero, sizeof(zero));
