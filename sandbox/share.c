@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* share.c -- processor time of all sandboxes together.  Ordinary commands come first, so sandboxes are an
- * idle group: whoever wakes up beside one need not wait for the end of its time slice.  But an idle group
- * gets next to nothing while anybody else of the host computes.  So for as long as sandboxes or zygotes
- * get less than their least share (--cpu-share), the group has a weight instead.
+ * idle group: another thread that wakes up preempts them at once.  But an idle group gets next to nothing
+ * while other programs of the host compute.  So while sandboxes or zygotes get less than their least
+ * share (--cpu-share), the group has a weight instead.
  *
- * The target reports what scripts that run get of what they want (SHARE, a few times a second, only
- * when it is little).  Forks and zygotes that start are ours to watch. */
+ * The target reports the part of the needed time that running scripts get (SHARE, a few times a second,
+ * only when it is small).  This file watches forks, and zygotes that start. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "daemon.h"

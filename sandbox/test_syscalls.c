@@ -346,7 +346,7 @@ static void call_by_the_x32_table(void)
 	syscall(0x40000000 + SYS_getpid);
 }
 
-/* Numbers of other tables mean other calls: whoever asks is ended, with all its threads. */
+/* Numbers of other tables mean other calls: the process ends, with all its threads. */
 static bool is_ended_by(void (*call)(void))
 {
 	pid_t child = fork();

@@ -61,7 +61,7 @@ class ManagerOptions:
         http_asked: somebody said so; else another port is taken where this one is in use.
         http_names: that Host may have.
         config: of the targets whose supervisor does not say what it serves.
-        cgroup: of the sandboxes; None: not looked at.
+        cgroup: of the sandboxes; None: not read.
     """
 
     targets: dict[str, Path]

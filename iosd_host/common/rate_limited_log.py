@@ -11,7 +11,7 @@ __all__ = ["Limited"]
 
 
 class Limited:
-    """Warnings: the first `burst` of every `period` seconds; the next one says how many were not told."""
+    """Logs the first `burst` warnings of every `period` seconds, then the number left out."""
 
     def __init__(
         self,

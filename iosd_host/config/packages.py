@@ -2,7 +2,7 @@
 """Package sets: the packages that scripts of a pool can import beside the standard library.
 
 `build` makes one with pip, once, on the target's host: a folder whose name is its id, byte-compiled,
-owned by whoever ran it, written by nobody afterwards, with a manifest that names every file with its
+owned by the user who ran it, written by nobody afterwards, with a manifest that names every file with its
 SHA-256 (pyosd/osd/_engine/packages.py checks it, in the zygote, before anything of it is imported).
 
     <sets>/<name>/<name>-<16 digits>/manifest.json, lib/...
@@ -266,7 +266,7 @@ def id_of(name: str, manifest: bytes) -> str:
 def find(text: str, sets: Path = DEFAULT_SETS) -> PackageSet:
     """The set that a configuration names: `NAME` for its newest, an id, or the path of a set.
 
-    Its content is not looked at: its zygote does that, and says what it finds.
+    Its content is not checked: its zygote does that, and reports the result.
 
     Raises:
         PackagesError: there is none of that name.

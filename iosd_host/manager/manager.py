@@ -212,7 +212,7 @@ class Manager:
 
         Args: who, pool: see StateStore.changes.
         """
-        with contextlib.suppress(sqlite3.Error):  # which is told where it is tried again
+        with contextlib.suppress(sqlite3.Error):  # _every() logs the next failure
             await self._write()
         found = await self.stored(self.store.changes, target, since, most, who, pool)
         return [each.fields() for each in found]
@@ -225,7 +225,7 @@ class Manager:
         return await self.stored(self.store.history, name, since, step, most)
 
     async def jobs(self, target: str | None = None) -> list[dict[str, Any]]:
-        """Jobs at work, waiting, and ended lately; asked at most once a second, whoever wants to know.
+        """Jobs at work, waiting, and ended lately; the target is asked once a second at most.
 
         Raises: RequestRefused: the target cannot be asked.
         """

@@ -37,8 +37,6 @@ ZAP = "inproc://zeromq.zap.01"
 HANDSHAKE_MS = 5000
 STALE_MS = 30_000  # a connection that shows no life for so long is closed
 
-"""Answers any bytes of a client; raises nothing."""
-
 
 class ServerError(Exception):
     """It cannot listen; the text says why."""

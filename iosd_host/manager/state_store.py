@@ -164,10 +164,9 @@ class FolderLock:
 
 
 class StateStore:
-    """The file, opened; whoever opens it holds the folder's lock.
+    """The file, opened; its opener holds the folder's lock.
 
-    A file that is damaged is put aside, and a new one begun: a manager that forgets runs, one that
-    does not start helps nobody.
+    A damaged file is put aside, and a new one begun: a manager without its past is better than none.
 
     Raises:
         StateError: it is a later release's, or the folder cannot be written.

@@ -2,7 +2,7 @@
 """The file with a store's first master key, moved out of the store as soon as the target has made it.
 
 The key gives every right.  tgtd needs it once: its store keeps the key encrypted
-from then on.  So the file belongs beside the store, to whoever serves it (root, as a rule), where
+from then on.  So the file lies beside the store, and belongs to the user who serves it (root, as a rule):
 tgtd's user cannot read it.  Stores of earlier releases have it inside until their next start.
 """
 

@@ -21,7 +21,7 @@ __all__ = ["ProcessFailed", "SupervisedProcess", "as_user", "terminate"]
 COMPONENT = "iosd-supervisor"
 BACKOFF_FIRST_S = 0.1
 BACKOFF_LAST_S = 10.0
-STEADY_S = 30.0  # who has lived that long starts again without delay
+STEADY_S = 30.0  # a process that has run so long starts again without delay
 START_S = 300.0  # recovery of a large store included
 LAST_LINES = 20
 SHUTDOWN_S = 5.0  # to end in its own way
@@ -69,8 +69,8 @@ class SupervisedProcess:
         command, environment: what to run.
         ready: returns once the process serves; raises ProcessFailed when it cannot.
         end: asks the running process to end in its own way; one that does not in time is killed.
-        up: told after each successful start, with True for a restart.
-        noise: parts of lines that say nothing.
+        up: called after each successful start, with True for a restart.
+        noise: texts; the log leaves out lines with one of them.
         before: called before each start.
     """
 

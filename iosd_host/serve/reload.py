@@ -104,7 +104,7 @@ class Reloader:
     async def listen(self, path: Path, **about: Any) -> None:
         """Answer there, and say so below /run/iosd with what else is known: url, name, manager."""
         self.listener = await asyncio.start_unix_server(self._answer, path, limit=LINE_MOST)
-        path.chmod(0o666)  # who asks is looked at
+        path.chmod(0o666)  # _one() checks the peer's user
         self.about = {**about, "socket": str(path)}
         try:
             self.place = places.PlaceFile(places.own_path(places.TARGET))

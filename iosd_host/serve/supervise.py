@@ -70,7 +70,7 @@ TGTD_NOISE = (
 
 
 class Supervisor:
-    """Two services, their folders, and the order in which they start and end."""
+    """iosd-sandboxd, tgtd and the manager, their folders, and the order of start and end."""
 
     def __init__(
         self, config: TargetConfig, daemon: Tgtd, announce: Callable[[dict[str, Any]], None]
@@ -284,7 +284,7 @@ class Supervisor:
             raise
 
     def _use(self, pools: tuple[Pool, ...], config: TargetConfig, signers: str) -> None:
-        """Have them in the file, and iosd-sandboxd look at it; the target has not been told yet."""
+        """Write them to the file and have iosd-sandboxd read it; the target has not read it yet."""
         self.pools, self.config, self.signers = pools, config, signers
         if self.level is not None:
             self.write_pools()

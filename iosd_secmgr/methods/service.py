@@ -93,7 +93,7 @@ class Service:
         params = Params(fields)
         return method.run(caller, params)
 
-    # ---- who asks ----
+    # ---- the requester ----
 
     def caller(self, user: str) -> Requester:
         """A user with groups."""

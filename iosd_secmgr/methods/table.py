@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Requester:
-    """Who asks."""
+    """The user who sends a request."""
 
     user: str
     groups: frozenset[str]

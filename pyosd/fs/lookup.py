@@ -92,7 +92,7 @@ def place(fs: Any, path: str) -> Dialogue[tuple[ObjectRef, bytes]]:
 def _with_room(base: ObjectRef, rest: bytes) -> Dialogue[tuple[ObjectRef, bytes]]:
     """The same place from a directory further down, if a command has no room for the path.
 
-    Directories can be nested deeper than that, by whoever may make them.
+    A user who may make directories can nest them deeper than that.
     """
     while len(rest) > PATH_MAX and (at := rest.rfind(b"/", 0, PATH_MAX + 1)) > 0:
         found = yield from names.lookup(base, rest[:at])

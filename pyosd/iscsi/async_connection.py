@@ -206,7 +206,7 @@ class AsyncConnection:
                 future.set_result(answer)
 
     def fail(self, kind: type[Unreachable], text: str) -> None:
-        """End the session: whoever waits gets an error.  May be repeated."""
+        """End the session: all waiting commands get an error.  May be repeated."""
         if self._failure is None:
             self._failure = (kind, text)
             if self._alarm:

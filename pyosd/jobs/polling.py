@@ -134,7 +134,7 @@ class _Watcher:
 
 
 def _give_up(jobs: list[Followed], error: Exception) -> None:
-    """Some job cannot be asked for: whoever waits for it must hear it.  With a target all are lost."""
+    """A job cannot be polled: its waiters get the error.  If the target is lost, all jobs are."""
     for job in jobs:
         if not isinstance(error, errors.Unreachable):
             try:

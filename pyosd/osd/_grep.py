@@ -118,7 +118,7 @@ def candidates(regex: Regex, block: bytearray, offset: int, overlap: int) -> Ite
 
 
 def each_line(regex: Regex, block: bytearray, offset: int, overlap: int) -> Iterator[Line]:
-    """Look at every line; of the first one overlap bytes were looked at before."""
+    """Search every line; of the first one overlap bytes were searched before."""
     at = 0
     while at < len(block):
         end = block.find(END, at)

@@ -7,7 +7,7 @@ Values compare as unsigned bytes; numbers are meant as setattr() stores them, 8 
 object that lacks the attribute does not match.  A target takes lists of ranges of which all, or any,
 must hold: what is neither is asked for in several queries whose answers are merged.
 
-Lives here: conditions, and the query list's bytes.  Not here: who asks (_objects.py, pyosd.commands).
+Lives here: conditions, and the query list's bytes.  Not here: sending one (_objects.py, pyosd.commands).
 """
 
 from __future__ import annotations

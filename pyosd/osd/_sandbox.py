@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SandboxTransport", "core"]
 
 SHARE_ABOVE = 64 << 10  # smaller reads are cheaper as calls
-SHARE_AT_ONCE = 256 << 10  # who asks for more at a time means to read much
+SHARE_AT_ONCE = 256 << 10  # a longer read means that more will follow
 SHARES_MAX = 64  # two descriptors each, of the 256 a job may hold
 PAGE_BYTES = 4096
 ENTER = int(Call.ENTER)

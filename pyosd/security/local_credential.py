@@ -182,7 +182,7 @@ def _find(url: str) -> LocalCredential | None:
     try:
         address = TargetAddress.parse(url)
     except ValueError:
-        return None  # whoever connects there says what is wrong
+        return None  # the connection will report it
     for folder, owner in _folders():
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

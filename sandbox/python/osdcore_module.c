@@ -291,8 +291,8 @@ PyDoc_STRVAR(
 	changed_doc,
 	"changed(things, stamps, indices=None, /) -> [index, ...]\n\n"
 	"Which of these dicts, or types by their dicts, have changed since the last call with\n"
-	"these stamps (a bytearray, 8 bytes a thing).  With indices only those are looked at, and\n"
-	"they are what is returned.");
+	"these stamps (a bytearray, 8 bytes a thing).  With indices only those are compared\n"
+	"and returned.");
 
 /* Up to Python 3.11, every change of a dict gives it a version that no dict had before.  Later versions
  * have no cheap check. */

@@ -3,7 +3,7 @@
  * of some thousand objects, altered() compares.  For hygiene.py, which ends a sandbox where something differs
  * that it cannot restore.
  *
- * It runs between two jobs, so it must cost microseconds: of a dict only the version is looked at, of other
+ * It runs between two jobs, so it must cost microseconds: of a dict only the version is compared, of other
  * objects the words of their C structure.  A word is a pointer or a number; that the objects behind pointers are
  * unchanged is their own entry's business.  The hash is a sum of products with random odd numbers: for words that
  * differ it is the same by a chance of 2^-63, and nobody knows the numbers before. */

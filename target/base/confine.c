@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* confine.c -- see confine.h.  A list of what is denied, not of what is allowed: tgtd and its libraries are
- * not ours, and have no capabilities anyway.  The filter looks at arguments of two calls only, so that the
+ * not ours, and have no capabilities anyway.  The filter checks arguments of two calls only, so that the
  * kernel (5.11 and later) remembers its answer for all others and they cost nothing. */
 #include "base/confine.h"
 

@@ -66,7 +66,7 @@ enum osd_command_flags {
 	OSD_CMD_MAY_PARK = 0x0800,     /* may return OSD_PENDING */
 	/* The command itself changes nothing: without set attributes its transaction only reads. */
 	OSD_CMD_NO_CHANGE = 0x1000,
-	OSD_CMD_PARTITION_OR_ROOT = 0x2000, /* bytes 24-31 are reserved: not looked at */
+	OSD_CMD_PARTITION_OR_ROOT = 0x2000, /* bytes 24-31 are reserved: ignored */
 	OSD_CMD_URGENT = 0x4000,	/* has a thread of its own: must run when every worker is busy */
 	OSD_CMD_NEEDS_USER = 0x8000,	/* the front end must find out the session's user and address */
 	OSD_CMD_NEEDS_IDENTITY = 0x0004, /* the front end must provide osd_request.identity */

@@ -37,7 +37,7 @@ struct resolving {
 };
 
 /* Something is absent: the source of the object, if it is the same object before and after.  Else that was removed, and
- * another may have got its id, which is looked at then. */
+ * another may have got its id, which is read then. */
 static enum osd_status find_absent(struct resolving *resolving, struct osd_txn *txn,
 				   const struct osd_object_facts *before)
 {

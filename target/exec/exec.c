@@ -321,7 +321,7 @@ void osd_exec_look_at_aborted(struct osd_exec *exec)
 	osd_unlock(&exec->lock);
 }
 
-/* The sandbox's processor needs longest to wake up if it has slept.  So it wakes up while the command is looked at. */
+/* The sandbox's processor needs longest to wake up if it has slept.  So it wakes up while the command is checked. */
 void osd_exec_expect_call(struct osd_exec *exec)
 {
 	osd_lock(&exec->lock);

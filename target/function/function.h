@@ -151,7 +151,7 @@ struct osd_function_name {
 enum osd_status osd_function_find(struct osd_functions *functions,
 				  const struct osd_function_name *name,
 				  struct osd_function *ret_function);
-/* The active function with this id, if there is one; looks at memory alone, and may run in a transaction. */
+/* The active function with this id, if there is one; reads memory alone, and may run in a transaction. */
 bool osd_function_peek(struct osd_functions *functions, struct osd_object_id id,
 			      struct osd_function *ret_function);
 /* The only partition that has active functions.  OSD_E_NO_FUNCTION: there is none; OSD_E_CDB_FIELD: there are several. */
@@ -238,7 +238,7 @@ bool osd_function_compile_begins(struct osd_functions *functions,
 /* compiled: kept if the function is active still; NULL: the next call may try again. */
 void osd_function_compile_ends(struct osd_functions *functions, const struct osd_function *function,
 			       struct osd_function_code *compiled);
-/* Another reference; NULL is fine, and so for the next. */
+/* Another reference.  NULL is fine for both functions. */
 struct osd_function_code *osd_function_code_ref(struct osd_function_code *code);
 void osd_function_code_put(struct osd_function_code *code);
 OSD_DEFINE_CLEANUP(struct osd_function_code *, osd_function_code_put)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hooks.c -- see hooks.h.  Everything here may run in a transaction: it looks at active functions in memory alone. */
+/* hooks.c -- see hooks.h.  Everything here may run in a transaction: it reads active functions in memory alone. */
 #include "function/hooks.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* stack.c -- see stack.h.  Everything here may run in a transaction: it looks at active functions in memory alone. */
+/* stack.c -- see stack.h.  Everything here may run in a transaction: it reads active functions in memory alone. */
 #include "function/stack.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr.c -- get, set and walk the attributes of an object.  Each access goes to whoever keeps the page
- * (attr_class.c): a provider, the standard pages (attr_std.c, attr_set.c), or the store (attr_stored.c).
+/* attr.c -- get, set and walk the attributes of an object.  Each access goes to the part that keeps
+ * the page (attr_class.c): a provider, the standard pages (attr_std.c, attr_set.c), or the store
+ * (attr_stored.c).
  * Page forms are in attr_page.c, timestamps in attr_time.c. */
 #include "object/internal.h"
 

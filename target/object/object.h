@@ -168,7 +168,7 @@ void osd_objects_watch_removals(struct osd_objects *objects, osd_removal_fn *fn,
 /* Ends the watch that was begun with this arg; none is fine.  No transaction is under way. */
 void osd_objects_unwatch_removals(struct osd_objects *objects, const void *arg);
 
-/* The timers of the unit: whoever opens something above the store may add its own. */
+/* The timers of the unit: a part that is opened above the store may add its own. */
 struct osd_timers;
 struct osd_timers *osd_objects_timers(struct osd_objects *objects);
 

@@ -74,7 +74,7 @@ enum osd_status osd_stack_removed(struct osd_txn *txn, bool partition)
 	return osd_txn_effect(txn, run_changed) ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
-/* Stages that another transaction has just committed may concern the members, too: so the partition is looked at after
+/* Stages that another transaction has just committed may concern the members, too: so the partition is read after
  * the commit. */
 static void run_members(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {

@@ -45,7 +45,7 @@ struct osd_scrub_pass {
 	uint64_t began_ms, ended_ms; /* 0: never */
 	uint64_t partition_id, object_id; /* the first object not visited yet */
 	uint32_t incarnation;
-	uint64_t objects;		/* looked at */
+	uint64_t objects;		/* visited */
 	uint64_t blocks, made, damaged; /* compared, given a sum, damaged */
 	uint64_t failed;		/* objects that could not be read */
 };

@@ -382,7 +382,7 @@ static void check_count(struct osd_objects *objects, struct osd_object_id collec
 	CHECK(count <= list_length(objects, collection));
 }
 
-/* Whoever sees a change sees it counted, on the page and beside the lists. */
+/* A thread that sees a change sees it counted, on the page and beside the lists. */
 static void test_race(struct osd_objects *objects)
 {
 	struct grower grower = {.objects = objects};

@@ -22,7 +22,7 @@ struct osd_bdb_log_mark {
 };
 
 /* Recovery takes the first record that it cannot read for the end of the log, overwrites what follows, and reports
- * nothing.  A record that a kill has left in part is no loss: nobody was told of it.  Before the environment is
+ * nothing.  A record that a kill has left in part is no loss: nothing was acknowledged.  Before the environment is
  * opened. */
 void osd_bdb_log_note(const char *directory, struct osd_bdb_log_mark *ret_mark);
 /* Whether recovery has overwritten them.  After the environment was opened. */

@@ -87,7 +87,7 @@ static void *peer_main(void *argument)
 	return NULL;
 }
 
-/* Whoever counts jobs calls this from any thread. */
+/* Jobs are counted from any thread. */
 static void *jobs_main(void *argument)
 {
 	while (!over) {

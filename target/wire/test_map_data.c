@@ -21,7 +21,7 @@ static void test_golden(void)
 	CHECK_BYTES(bytes, osd_map_writer_finish(&writer), wanted, sizeof(wanted));
 }
 
-/* Every byte of a long range is told of once, and what does not fit is counted. */
+/* Every byte of a long range is listed once; ranges that do not fit are counted. */
 static void test_long_range(size_t capacity)
 {
 	const uint64_t start = 4096, length = (UINT64_C(10) << 30) + 1;

@@ -110,7 +110,7 @@ class Sessions:
         self.wrong: dict[str, list[float]] = {}  # of each who has given a wrong token lately
 
     def delay(self, now: float) -> float:
-        """Seconds that a login waits before it is looked at, while many guess; no good token is refused."""
+        """Seconds that a login waits before it is checked, while many guess; no good token is refused."""
         self._forget(now)
         return CROWD_WAIT_S if sum(map(len, self.wrong.values())) >= CROWD_MOST else 0.0
 

@@ -211,7 +211,7 @@ class Copier:
         return count
 
     def everything(self) -> dict[str, tuple[CopyState | None, int]]:
-        """All files, and those that are gone; and when they were looked at."""
+        """All files, and those that are gone; and when they were inspected."""
         found: dict[str, tuple[CopyState | None, int]] = {}
         for label, root in self.roots.items():
             now = time.time_ns()

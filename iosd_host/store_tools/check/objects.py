@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Finds what is wrong with objects: their records, attributes and data files.
 
-Records and attributes are walked side by side, both in key order; of each object that has files
-these are looked at.  Then the folders are walked, and each file's object is looked up.
+Records and attributes are walked side by side, both in key order; the files of each object are
+checked with them.  Then the folders are walked, and each file's object is looked up.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def check_object(
 def file_problem(store: Store, place: Place, record: ObjectRecord, seen: Seen) -> Problem | None:
     """Contradiction between a user object's record and its files; at most one at a time.
 
-    Raises: OSError: they cannot be looked at.
+    Raises: OSError: they cannot be inspected.
     """
 
     def problem(kind: ProblemKind, detail: str = "") -> Problem:

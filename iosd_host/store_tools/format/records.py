@@ -219,7 +219,7 @@ class ObjectRecord:
 
     @property
     def is_settled(self) -> bool:
-        """The record says all; else the target looks at the files when it opens the store."""
+        """The record says all; else the target reads the files when it opens the store."""
         return (
             self.reserved_bytes == self.length
             and not self.flags & RecordFlag.LENGTH_RULES

@@ -254,7 +254,7 @@ class Store:
 
 
 def size_of(path: Path) -> int | None:
-    """Of a regular file; None: there is none.  Raises: OSError: it cannot be looked at."""
+    """Of a regular file; None: there is none.  Raises: OSError: it cannot be inspected."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -140,7 +140,7 @@ class ExecOptions:
 
     @property
     def waits(self) -> bool:
-        """Wait when told to, or when a person looks at stdout and said nothing."""
+        """Wait if an option asks for it, or by default if stdout is a terminal."""
         if self.no_wait:
             return False
         return self.wait is not None or self.follow or sys.stdout.isatty() or self.where == "auto"

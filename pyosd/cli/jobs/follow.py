@@ -44,7 +44,7 @@ def at_now(status: JobStatus) -> str:
 
 
 class FollowedJobs:
-    """Jobs that are looked at together, and what they said last."""
+    """Jobs that are polled together, and their last states."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self.jobs = list({job.id: job for job in jobs}.values())

@@ -308,7 +308,7 @@ class FileOperations:
 
 
 def _sized(value: bytes, room: int) -> bytes:
-    """A value for somebody who has so much room, 0: who asks for its length."""
+    """A value for a caller with `room` bytes; 0: the caller asks for its length."""
     if not room:
         return kernel.GETXATTR_IN.pack(len(value), 0)
     if len(value) > room:

@@ -139,7 +139,7 @@ XATTR_CREATE, XATTR_REPLACE = 1, 2
 
 
 class KernelRequest(NamedTuple):
-    """A request: who asks for what about which node.
+    """A request: the user, the operation and the node.
 
     body: what follows the header.  pid: of the thread.
     """

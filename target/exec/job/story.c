@@ -28,7 +28,7 @@ static enum osd_told decide(void)
 	    !osd_ration_take(&stories, osd_monotonic_usec(), &withheld))
 		return OSD_UNTOLD;
 	if (withheld)
-		osd_info("%u jobs are not told of one by one: %d a second are, at level debug all",
+		osd_info("%u jobs were not logged: at most %d a second are, at level debug all",
 			 withheld, STORIES_PER_SECOND);
 	return OSD_TOLD;
 }
@@ -131,7 +131,7 @@ void osd_story_lost(const struct osd_job_record *record)
 		return;
 	tell_end(record);
 	if (withheld)
-		osd_warning("%u jobs that ended like this were not told of", withheld);
+		osd_warning("%u more jobs that ended like this were not logged", withheld);
 }
 
 void osd_story_ended(struct osd_job *job, const struct osd_job_record *record)

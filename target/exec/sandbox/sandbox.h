@@ -161,7 +161,7 @@ struct osd_sandbox {
 	bool exit_known;
 	struct osd_sandbox_exit exit;
 
-	/* Set by whoever has taken it, for watch.c. */
+	/* Set by the thread that has taken it, for watch.c. */
 	void *user;		  /* what osd_sandbox_ops know it by; NULL: nothing runs in it */
 	uint64_t wall_usec;	  /* deadline, monotonic; OSD_NEVER: none */
 	uint64_t wall_first_usec; /* the same, not extended by starvation */
@@ -190,7 +190,7 @@ struct osd_sandbox {
 	bool stale;		   /* TAKEN: not for another job, its pool was recycled */
 	bool ready_again;	   /* KEPT or TAKEN, and waits in NEXT after its last job */
 	uint32_t calls_seen;	   /* call line when its last job ended */
-	struct osd_kept_codes codes; /* used by whoever has taken it, without the lock */
+	struct osd_kept_codes codes; /* used by the thread that has taken it, without the lock */
 	uint8_t last_slot;	     /* where the code of its last job is; 0: nowhere */
 	uint8_t light_slot;	     /* cleaned lightly, for a call of the function whose code is there; 0: wholly */
 	unsigned light_count;	     /* times since it was cleaned wholly */
@@ -377,7 +377,7 @@ void osd_service_resize(struct osd_sandboxes *sandboxes);
 void osd_service_bound(struct osd_sandboxes *sandboxes, struct osd_supply *supply);
 /* Asks for the state of all pools, whatever was reported of them. */
 void osd_service_ask(struct osd_sandboxes *sandboxes);
-/* The sandbox looks at its control line; in vain while iosd-sandboxd is behind or stopped, for other
+/* Has the sandbox read its control line; in vain while iosd-sandboxd is behind or stopped, for other
  * messages must find room in the socket.  Never loses the connection. */
 void osd_service_nudge(struct osd_sandboxes *sandboxes, uint64_t id);
 /* Reports how much of the processor time that they need scripts get; in vain as above. */
