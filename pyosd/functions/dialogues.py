@@ -385,7 +385,8 @@ def call(
             has a record if the function can write.
         limits: at most those of the manifest.
         pool: "": the pool of the manifest.
-        timeout: how long to wait.  A call without a record is ended then.
+        timeout: how long the target waits for the end, at most 60 s; None: 20 s.  A call without a
+            record is ended then; for one with a record the client waits on.
         parameters: pass args, which must be bytes, as a READ passes the data of an object to a function
             that is attached with these parameters.
         rights: permissions in the zone, if the target requires credentials.
