@@ -224,7 +224,7 @@ recycle = plain(
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.pass_obj
 def reset(admin: Admin, name: str, keys: tuple[str, ...]) -> None:
-    """Return a pool to its configured settings.  [all of it]"""
+    """Return the keys of a pool to their configured values.  [all keys]"""
     with admin.manager_client() as manager:
         result = manager.ask(
             "pool.reset", target=admin.target_name, pool=name, keys=[*keys] or None, why=admin.why

@@ -62,6 +62,8 @@ __all__ = ["Named"]
 
 FIRST, LAST = 0x1, 0xFFFF  # ids of function partitions
 ROOM = 64 << 10  # for a result in the answer, at first
+TIME_OVER = 301  # reason of a call without a record that ran longer than it may, or than its client waits
+MORE_TIME = "give the call more time (60 s at most), or keep a record of it"
 ENGINES = {".py": "python", ".wasm": "wasm", ".so": "native", ".jar": "java"}
 
 FunctionCode: TypeAlias = str | bytes | os.PathLike[str] | Callable[..., object]
@@ -490,7 +492,8 @@ def plain_result(name: str, reply: CallReply) -> Any:
             None, number, advice(last) or reason.hint, f"{text}: {last}", remote_traceback=report
         )
     kind = error_kind(JobState[reason.state]) if reason.state else errors.JobError
-    raise kind(None, number, reason.hint, f"{text} ({reason.hint})")
+    hint = MORE_TIME if number == TIME_OVER else reason.hint
+    raise kind(None, number, hint, f"{text} ({hint})")
 
 
 def value_of(reply: CallReply) -> Any:

@@ -190,7 +190,7 @@ class Console:
         host, port = parse_address(address)
         if not is_loopback(host):
             self.sessions.path = None  # a token would be sent for all to read
-            LOG.warning("the console at %s is for looking only: it is not loopback", address)
+            LOG.warning("the console at %s is read-only: it is not on loopback", address)
         app = web.Application(client_max_size=BODY_MOST, middlewares=[self._guard])
         app.add_routes(
             [

@@ -137,7 +137,7 @@ class Sessions:
             TokenError: nobody can log in, or not now.
         """
         if self.path is None:
-            raise TokenError("this console is for looking only")
+            raise TokenError("this console is read-only")
         self._forget(now)
         if len(self.wrong.get(who, ())) >= WRONG_MOST:
             raise TokenError("too many wrong tokens; wait ten seconds")
