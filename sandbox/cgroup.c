@@ -149,6 +149,14 @@ static void close_slot(struct osd_cgroup_slot *slot)
 	*slot = no_slot;
 }
 
+static void close_slots(struct osd_hierarchy *h, unsigned slots)
+{
+	for (unsigned i = 0; i < slots && h->slots; i++)
+		close_slot(&h->slots[i]);
+	free(h->slots);
+	h->slots = NULL;
+}
+
 /* In v1 a process that joins as a thread takes no lock that all forks of the host need. */
 static int make_group(const struct osd_hierarchy *h, unsigned index, unsigned pool,
 		      struct osd_cgroup_slot *slot)
@@ -297,8 +305,10 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 		error = make_slot(h, 0, OSD_CGROUP_COMMON);
 	if (!error)
 		error = set_limits(h, &h->slots[0], &probe);
-	if (error)
+	if (error) {
+		close_slots(h, slots);
 		remove_tree(h->path);
+	}
 	return error;
 }
 
@@ -356,13 +366,8 @@ void osd_cgroups_remove(const struct osd_cgroups *groups)
 void osd_cgroups_close(struct osd_cgroups *groups)
 {
 	osd_cgroups_remove(groups);
-	for (size_t i = 0; i < groups->count; i++) {
-		struct osd_hierarchy *h = &groups->hierarchies[i];
-
-		for (unsigned s = 0; s < groups->slots && !h->common; s++)
-			close_slot(&h->slots[s]);
-		free(h->slots);
-	}
+	for (size_t i = 0; i < groups->count; i++)
+		close_slots(&groups->hierarchies[i], groups->slots);
 	groups->count = 0;
 }
 

@@ -150,7 +150,7 @@ static const int scratch_calls[] = {
 static int allow_scratch(scmp_filter_ctx filter, const char *path)
 {
 	static const int done[] = {NUMBER(fsync), NUMBER(fdatasync)};
-	static const uint64_t locks[] = {F_SETLK, F_SETLKW}, looks[] = {F_GETLK};
+	static const uint64_t locks[] = {F_SETLK, F_SETLKW};
 	int error = 0;
 
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(scratch_calls) && !error; i++)
@@ -162,7 +162,7 @@ static int allow_scratch(scmp_filter_ctx filter, const char *path)
 					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, locks[i]));
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(fcntl), 1,
-					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, looks[0]));
+					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, F_GETLK));
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(statfs), 1,
 					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)(uintptr_t)path));
