@@ -13,14 +13,12 @@ import click
 from iosd_host.common.users import OLD_UID, TARGET_USER, uid_of
 from iosd_host.config.files import Config
 from iosd_host.config.pools import DEFAULT, parse_flag
-from iosd_host.config.schema import ConfigError, split_portal
+from iosd_host.config.schema import ISCSI_PORT, ConfigError, split_portal
 from iosd_host.config.target_keys import OPTIONS
 from iosd_host.serve.chap import Accounts, SecretError, checked, read_accounts, read_secret
 from iosd_host.serve.parts import TargetConfig
 
 __all__ = ["default_data", "pool_flags", "target_config"]
-
-PORT = 3260
 
 
 def default_uid() -> int:
@@ -101,7 +99,7 @@ def target_config(
     use_manager = manager and config.manager["enabled"].value
     return TargetConfig(
         data=(Path(said["data"]) if said["data"] else default_data()).resolve(),
-        portal=split_portal(said["portal"], PORT),
+        portal=split_portal(said["portal"], ISCSI_PORT),
         name=said["name"],
         ssd=said["ssd"] and Path(said["ssd"]).resolve(),
         unsafe_portal=said["unsafe_portal"],

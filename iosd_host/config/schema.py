@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
+    "ISCSI_PORT",
     "SECONDS",
     "SIZES",
     "Choice",
@@ -47,6 +48,7 @@ __all__ = [
 
 SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+ISCSI_PORT = 3260  # of a portal that names none
 SIGNING_LEVELS = ("unsigned", "signed", "named")
 SIGNING_ENGINES = ("python", "wasm", "native", "java")
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")  # of a time
@@ -165,7 +167,7 @@ def signing_policy(value: Any) -> str:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """A list of texts, or one that separates them by commas (flags write it so)."""
+    """A list of texts, or one text that joins them by +, as flags do."""
     found = value.split("+") if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
         raise ValueError('a list of texts: ["one", "two"]')
@@ -199,7 +201,7 @@ def split_portal(value: str, port: int | None = None) -> tuple[str, int]:
 def portal(value: Any) -> str:
     """Address of tgtd: an IP address, and optionally a port."""
     try:
-        ipaddress.ip_address(split_portal(text(value), 3260)[0])
+        ipaddress.ip_address(split_portal(text(value), ISCSI_PORT)[0])
     except ValueError:
         raise ValueError('an IP address and a port, like "127.0.0.1:3260"') from None
     return str(value)

@@ -16,7 +16,7 @@ from typing import Any
 
 from iosd_host.common import paths
 from iosd_host.config.files import load
-from iosd_host.config.schema import ConfigError
+from iosd_host.config.schema import ISCSI_PORT, ConfigError, split_portal
 from iosd_host.serve.parts import default_method, is_loopback
 from iosd_host.serve.preconditions import LEVELS, CannotServe, isolation_of_host
 from iosd_host.serve.tgtd import find_tgtd
@@ -241,9 +241,9 @@ def security() -> Finding:
         target = load(None).target
     except ConfigError as error:
         return Finding("security", "warn", "unknown", str(error))
-    host = str(target["portal"].value or "127.0.0.1").rpartition(":")[0].strip("[]")
-    beyond = bool(host) and not is_loopback(host)
-    method = target["security"].value or default_method(host or "127.0.0.1")
+    host, _ = split_portal(str(target["portal"].value), ISCSI_PORT)
+    beyond = not is_loopback(host)
+    method = target["security"].value or default_method(host)
     detail = f"a store made now begins with {method}"
     if beyond and method == "nosec":
         hint = 'anybody who can reach the portal may do anything: say security = "cmdrsp"'
