@@ -43,7 +43,7 @@ class LinkLost(Exception):
 
 
 class NoAnswer(Exception):
-    """It was asked, and no answer came: it was done or not."""
+    """It was asked, and no answer came: it may have been done."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,9 @@ class Changes:
             ) from None
         except NoAnswer as error:
             raise RequestRefused(
-                "unknown", f"'{target.name}': {error}; it was done or not", "look, and try again"
+                "unknown",
+                f"'{target.name}': {error}; the change may have been made",
+                "check the present values, then try again",
             ) from None
         except FrameError as error:
             raise RequestRefused("bad-value", str(error)) from None

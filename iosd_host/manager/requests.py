@@ -130,7 +130,7 @@ class Requests:
         if method.changes and client.role != ADMIN:
             raise RequestRefused(
                 "not-permitted",
-                f"'{client.name}' may look, and not change ({name})",
+                f"'{client.name}' has read access only ({name})",
                 f"role = {ADMIN} in authorized/{client.name}.key of the manager's keys, "
                 "and SIGHUP to it",
             )

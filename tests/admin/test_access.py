@@ -138,7 +138,7 @@ def test_keys(osd: Run, alone: Alone, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("IOSD_MANAGER_KEY", str(path))
     assert "you are eve (viewer)" in osd("manager", "status").stdout
     for words in (("keys", "add", "bob"), ("keys", "rm", "local")):
-        assert "'eve' may look, and not change" in osd("manager", *words, code=77).stderr
+        assert "'eve' has read access only" in osd("manager", *words, code=77).stderr
     monkeypatch.delenv("IOSD_MANAGER_KEY")
     assert not Path("bob.key_secret").exists()
     # From another host her key says where the manager is.

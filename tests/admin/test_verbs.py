@@ -325,7 +325,7 @@ def test_a_viewer_looks(osd: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for noun, verb in (("manager", "status"), ("config", "show"), ("pool", "history")):
         osd(noun, verb)
     for words in (("pool", "drain", "other"), ("target", "workers", "2")):
-        assert "'eve' may look, and not change" in osd(*words, code=77).stderr
+        assert "'eve' has read access only" in osd(*words, code=77).stderr
     monkeypatch.delenv("IOSD_MANAGER_KEY")
     osd("manager", "keys", "rm", "eve")
 
