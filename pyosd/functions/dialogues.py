@@ -62,7 +62,7 @@ __all__ = ["Named"]
 
 FIRST, LAST = 0x1, 0xFFFF  # ids of function partitions
 ROOM = 64 << 10  # for a result in the answer, at first
-TIME_OVER = 301  # reason of a call without a record that ran longer than it may, or than its client waits
+TIME_OVER = 301  # reason: a call without a record ran longer than it may or its client waits
 MORE_TIME = "give the call more time (60 s at most), or keep a record of it"
 ENGINES = {".py": "python", ".wasm": "wasm", ".so": "native", ".jar": "java"}
 

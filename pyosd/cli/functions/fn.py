@@ -406,7 +406,9 @@ def rm(
     default=None,
     help="Keep a record of the call, as of a job.  [if the function may write]",
 )
-@click.option("--timeout", type=DURATION, help="End a call without a record after this time.  [20s]")
+@click.option(
+    "--timeout", type=DURATION, help="End a call without a record after this time.  [20s]"
+)
 @click.option("--pool", metavar="NAME", default="", help="Pool of the call.  [the function's]")
 @RIGHTS_OPTION
 @PARTITION
