@@ -123,7 +123,8 @@ static const uint8_t *settled_body(struct osd_op *op)
 {
 	if (!osd_objects_keep_sums(op->session->objects))
 		return op->body;
-	memmove(op->session->scratch, op->body, op->call.body_bytes); /* the body of a FINISH lies there already */
+	/* The body of a FINISH lies there already. */
+	memmove(op->session->scratch, op->body, op->call.body_bytes);
 	return op->session->scratch;
 }
 
@@ -389,8 +390,8 @@ enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place)
 
 	if (status != OSD_OK)
 		return status;
-	if (!session->texts || !session->stage || !session->plain || !osd_add_u64(place, length, &end) ||
-	    end > OSD_SHM_PLACES_BYTES) {
+	if (!session->texts || !session->stage || !session->plain ||
+	    !osd_add_u64(place, length, &end) || end > OSD_SHM_PLACES_BYTES) {
 		session->fault = OSD_REASON_PROTOCOL;
 		return OSD_E_PARAM_FIELD;
 	}
