@@ -240,6 +240,8 @@ static enum osd_status call_again(struct osd_command_context *ctx,
 		return OSD_E_FUNCTION_INACTIVE;
 	if (status == OSD_OK && !osd_function_permits(function, submission->zone.partition_id))
 		status = OSD_E_FUNCTION_CAPS;
+	else if (status == OSD_OK && submission->pure)
+		status = OSD_E_CDB_FIELD; /* a pure job reads, whatever its function may do */
 	if (status != OSD_OK)
 		return status;
 	submission->function_code = *code;

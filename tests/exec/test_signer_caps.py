@@ -8,7 +8,7 @@ import pytest
 from pyosd.errors import OSDError
 from pyosd.functions import Functions
 from pyosd.types import ROOT, ref
-from pyosd.wire.exec_params import ExecFlag, ExecParams, Limits
+from pyosd.wire.exec_params import ExecFlag, ExecParams, HomeCost, Limits
 from pyosd.wire.job_status import JobState
 from tests.exec.conftest import WAIT_S
 from tests.exec.signing import Key, MakeKey, Serve, Signing
@@ -109,6 +109,19 @@ def test_caps_hold_for_a_job_that_is_run_again(signing: Serve, key: MakeKey) -> 
     with pytest.raises(OSDError) as caught:
         s.target.retry(old)
     assert (caught.value.asc << 8 | caught.value.ascq) == INACTIVE
+
+
+def test_a_job_that_is_run_again_keeps_its_access_class(signing: Serve, key: MakeKey) -> None:
+    ed = key("ed25519")
+    s = signing("signed", line(ed))
+    obj = s.target.create_and_write(s.zone.partition_id, b"data")
+    reads = b"import osd\ndef main(args):\n    return osd.zone.data.read().decode()\n"
+    s.target.activate_function(s.put_signed(ed, reads, alias=b"reads"))
+    old = Functions(s.target, FUNCTIONS).submit("reads", zone=obj)
+    assert old.wait(WAIT_S).state is JobState.FAILED, "it has none"
+    with pytest.raises(OSDError) as caught:
+        s.target.exec_code(obj, b"", ExecParams(predecessor=old.id, home=HomeCost(1.0, 1)))
+    assert (caught.value.asc << 8 | caught.value.ascq) == 0x2400
 
 
 def test_a_reload_changes_caps(signing: Serve, key: MakeKey) -> None:
