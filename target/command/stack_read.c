@@ -422,6 +422,15 @@ void osd_stack_read_forget(struct osd_request *request)
 	free_read(read);
 }
 
+/* The removal of the source changes no stack, so the note may name one that a later object has the id of. */
+static bool is_source(struct osd_object *object, const struct osd_stack_note *stack)
+{
+	struct osd_object_facts facts;
+
+	osd_object_facts(object, &facts);
+	return !stack->source_created_msec || facts.created_ms == stack->source_created_msec;
+}
+
 static enum osd_status look_at_once(struct osd_command_context *ctx,
 				    const struct osd_stack_note *stack,
 				    struct osd_stack_answer *answer)
@@ -429,6 +438,8 @@ static enum osd_status look_at_once(struct osd_command_context *ctx,
 	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
 	enum osd_status status = osd_object_get_cached(ctx->objects, stack->source, &source);
 
+	if (status == OSD_OK && !is_source(source, stack))
+		status = OSD_E_WOULD_BLOCK;
 	if (status == OSD_OK)
 		status = osd_stack_answer_look(source, ctx->data_flags, NULL, &answer->end,
 					       &answer->key.version);

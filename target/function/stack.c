@@ -208,6 +208,7 @@ static enum osd_status resolve(struct osd_functions *functions, struct osd_txn *
 	if (status == OSD_OK && level.has_source) {
 		stack->source =
 			(struct osd_object_id){level.source.partition_id, level.source.object_id};
+		stack->source_created_msec = level.source.created_msec;
 		stack->writable &= level.source.writable;
 		if (depth)
 			status = check_source(txn, &level.source);

@@ -32,6 +32,7 @@ struct osd_stage {
 
 struct osd_stack {
 	struct osd_object_id source;  /* whose stored bytes pass; the object itself if it has no source */
+	uint64_t source_created_msec; /* a later object with its id is another one; 0: it is the object itself */
 	bool writable;		      /* a WRITE may change them: each source was set as writable */
 	struct osd_contract contract; /* of the whole */
 	size_t count;		      /* of stages */

@@ -142,6 +142,7 @@ struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct
 	struct osd_stack_notes *notes = functions->notes;
 	struct osd_stack_note note = {.id = id,
 				      .source = stack->source,
+				      .source_created_msec = stack->source_created_msec,
 				      .changes = changes,
 				      .unit = osd_kept_unit(stack->contract.block),
 				      .deterministic = stack->contract.deterministic,

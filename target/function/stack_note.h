@@ -24,6 +24,7 @@ struct osd_stack_read {
 
 struct osd_stack_note {
 	struct osd_object_id id, source;
+	uint64_t source_created_msec; /* as in struct osd_stack */
 	uint64_t changes; /* as osd_stack_changes was before the stack was found */
 	uint8_t hash[32];
 	uint32_t unit;	    /* osd_kept_unit of its blocks */

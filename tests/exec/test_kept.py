@@ -145,6 +145,25 @@ def test_a_source_that_is_gone(target: pyosd.Target, functions: Functions, obj: 
     assert refusal(caught)[0] == CONTRACT
 
 
+def test_a_later_object_with_the_id_of_a_source_that_others_read(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    """Its kept results are not for readers of an object that showed the earlier one."""
+    functions.attach(zone, [FunctionStage(functions.put_stock("gzip").id)])
+    obj = target.create(zone.partition_id)
+    target.write(obj, 0, b"data")
+    shown = target.create(target.create_partition())
+    shows(target, shown, obj)
+    assert bytes(target.read(shown, 0, 4)) == bytes(target.read(shown, 0, 4)) == b"data"
+    target.remove(obj)
+    target.create(obj.partition_id, obj.object_id)
+    target.write(obj, 0, b"of another user")
+    assert whole(target, obj) == whole(target, obj) == b"of another user"
+    with pytest.raises(OSDError) as caught:
+        target.read(shown, 0, 4)
+    assert refusal(caught)[0] == CONTRACT
+
+
 def test_a_view_object_that_is_made_again(
     target: pyosd.Target, functions: Functions, obj: ObjectRef
 ) -> None:
