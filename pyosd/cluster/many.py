@@ -113,6 +113,11 @@ class Many:
         url = self._urls[name]
         return self._login(url) if self._login else connect(url, **self._options)
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which a target that does not answer, or runs no jobs, counts as lost."""
+        return float(self._options.get("reconnect_timeout", 10.0))
+
     def gone(self, name: str) -> str:
         """Ask a target on a session of its own whether it answers.
 
@@ -120,7 +125,7 @@ class Many:
 
         Returns: why it cannot be used; "" if it answers.
         """
-        end = time.monotonic() + float(self._options.get("reconnect_timeout", 10.0))
+        end = time.monotonic() + self.patience
         while True:
             try:
                 with self._connect(name) as probe:

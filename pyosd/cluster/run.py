@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ __all__ = ["IncompleteError", "Run", "TargetSet"]
 _ARRAY_OBJECTS = 1024  # of one array: each member is handed the numbers of all
 _LOOK = 1.0  # seconds between two looks whether others have ended the run
 _PATIENCE = 3  # faults in a row, without a result between, that a target may have
+_NO_SANDBOXES = 102  # the reason of a job that waits for the target's sandbox service
 
 
 class TargetSet(Protocol):
@@ -36,6 +38,10 @@ class TargetSet(Protocol):
 
     def target(self, name: str) -> Target:
         """The target of that name, logged in."""
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which a target that does nothing counts as lost."""
 
     def gone(self, name: str) -> str:
         """Why the target cannot be used; "" if it answers on a session of its own."""
@@ -165,8 +171,8 @@ class Run:
         while True:
             try:
                 array = self._submit(handle.target(name), pieces, key)
-                if array is not None:
-                    self._follow(array, name, left)
+                if array is not None and (why := self._follow(array, handle, name, left)):
+                    return why
             except (Unreachable, JobError) as error:
                 why = str(error)
             except OSDError as error:
@@ -205,9 +211,14 @@ class Run:
                 self._board.wait_for_end(min(busy.retry_after, _LOOK))
         return None
 
-    def _follow(self, array: JobArray, name: str, left: dict[int, Slice]) -> None:
-        """Hand on what the members say.  Raises: OSDError, JobError: the array cannot be followed."""
+    def _follow(self, array: JobArray, handle: TargetSet, name: str, left: dict[int, Slice]) -> str:
+        """Hand on what the members say.
+
+        Returns: why the target is lost: it runs no jobs; "" if it is not.
+        Raises: OSDError, JobError: the array cannot be followed.
+        """
         members = {array.member(index).id: index for index in left}
+        ran = time.monotonic()
         while left:
             try:
                 for job in array.as_completed(_LOOK):
@@ -215,13 +226,19 @@ class Run:
                     if index in left:
                         self._take(left[index], name, outcome(job, True))
                         del left[index]
-                return
+                return ""
             except CommandTimeout:
                 raise
             except TimeoutError:
                 if self._board.over:
                     array.kill()
-                    return
+                    return ""
+                if array.status().reason != _NO_SANDBOXES:
+                    ran = time.monotonic()
+                elif time.monotonic() - ran >= handle.patience:
+                    array.kill()
+                    return "it runs no jobs: its sandbox service is not connected"
+        return ""
 
     def _take(self, piece: Slice, name: str, found: Any) -> None:
         if isinstance(found, BaseException):

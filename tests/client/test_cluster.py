@@ -481,7 +481,7 @@ def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Upkeep, "check", lambda _: raise_lost())
         lost = osd("cluster", "check", hex(PARTITION), "--targets", two, code=69).stderr
-    assert "session with a target was lost" in lost and "run it again" in lost
+    assert "target was lost during the work" in lost and "run it again" in lost
     away = osd("cluster", "check", hex(PARTITION), "--targets", whole, code=69).stderr
     assert "c does not answer" in away and "--without" in away
     osd("cluster", "check", hex(PARTITION), "--targets", whole, "--without", "c", code=1)

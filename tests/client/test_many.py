@@ -9,7 +9,7 @@ import random
 import time
 from fractions import Fraction
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ import pyosd
 from pyosd.cluster import near
 from pyosd.cluster.board import Board, Slice
 from pyosd.cluster.placement import COPIES, decode_copies, encode_copies, place
+from pyosd.cluster.run import Run
 from pyosd.types import PartitionId
 from tests.client.conftest import FOUR
 from tests.machine import unavailable
@@ -368,6 +369,38 @@ def test_a_target_that_stays_away_for_a_moment_is_not_lost() -> None:
             outcomes = run.outcomes()
             assert [*run.lost] == ["a"] and len(outcomes) == len(copies)
             assert any(each.ok for each in outcomes) and not all(each.ok for each in outcomes)
+
+
+class Idle:
+    """A target, and the array that waits there for ever, with this reason."""
+
+    names, patience, reason, killed = ("a",), 0.0, 102, 0
+
+    def target(self, _: str) -> Idle:
+        return self
+
+    def exec_array(self, *_: Any, **__: Any) -> Idle:
+        return self
+
+    status = member = exec_array
+    id = pyosd.ref(1, 1)
+
+    def as_completed(self, _: float) -> list[pyosd.Job]:
+        raise TimeoutError
+
+    def kill(self) -> None:
+        self.killed += 1
+
+    def gone(self, _: str) -> str:
+        raise AssertionError("its sessions work")
+
+
+def test_a_target_without_its_sandbox_service_is_lost() -> None:
+    copies, idle = [pyosd.Copies(pyosd.ref(PARTITION, 1), ("a",))], Idle()
+    board = Board(copies, idle.names, 1, 1)
+    options = {"size": 1, "sources": (), "job": {}}
+    run = Run(cast(Any, idle), board, [copies[0].object], None, options)
+    assert not run.outcomes()[0].ok and "sandbox service" in run.lost["a"] and idle.killed == 1
 
 
 def test_wrong_calls_are_refused() -> None:

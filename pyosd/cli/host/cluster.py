@@ -210,8 +210,8 @@ def handle_for(
             lines = [f"{away} does not answer: {error}", AWAY]
             if not away:
                 lines = [
-                    f"the session with a target was lost: {error}",
-                    "run it again: it continues",
+                    f"a target was lost during the work: {error}",
+                    "run it again when it works: it continues",
                 ]
             lines += getattr(error, "__notes__", ())
             raise Failure(Exit.UNREACHABLE, "\n  ".join(lines)) from None
