@@ -14,8 +14,9 @@ from typing import Any
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
 from pyosd.commands.dialogue import Dialogue
+from pyosd.functions.attaching import kind_of
 from pyosd.functions.stages import check_parameters
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, check_ref, ref
+from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, check_ref, ref
 from pyosd.wire.attributes import Page
 
 __all__ = [
@@ -115,9 +116,19 @@ def decode_hook(address: ObjectRef, attribute: AttributeValue) -> Hook:
 
 
 def hooks(table: Any, address: ObjectRef) -> Dialogue[list[Hook]]:
-    """The hooks of an object, a partition or the root itself, in the order in which they run."""
+    """The hooks of an object, a partition or the root itself, in the order in which they run.
+
+    Raises: Invalid: it is a collection.
+    """
     ids = [AttributeId(page_of(address), number) for number in range(1, MOST + 1)]
-    found = yield from get_attributes(address, ids)
+    try:
+        found = yield from get_attributes(address, ids)
+    except errors.Invalid as error:
+        if (yield from kind_of(address)) is ObjectType.COLLECTION:
+            error.text = (
+                f"{address} is a collection or directory, which has no hooks: name its partition"
+            )
+        raise
     return [decode_hook(address, each) for each in found if each.value]
 
 

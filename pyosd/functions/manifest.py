@@ -6,6 +6,7 @@ Not here: the commands that read and set it (dialogues.py).
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -34,6 +35,10 @@ __all__ = [
     "decode_calls",
     "encode",
 ]
+
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_DIGITS = re.compile(r"[0-9a-f]{8,}")  # would be taken for a SHA-256
 
 
 class Access(IntEnum):
@@ -297,9 +302,15 @@ def encode_contract(contract: Contract | None) -> dict[ManifestNumber, bytes]:
 def encode(manifest: Manifest) -> list[AttributeValue]:
     """The attributes to set.  An empty value removes what an earlier manifest had.
 
-    Raises: ValueError: it has a limit that functions have not, or a duration, size or ratio that is none.
+    Raises: ValueError: it has a limit that functions have not, or a name, duration, size or ratio that is
+        none.
     """
-    limits = manifest.limits
+    name, limits = manifest.name, manifest.limits
+    if name and (not _NAME.fullmatch(name) or _DIGITS.fullmatch(name)):
+        raise ValueError(
+            f"{name!r} is no name of a function: 1 to 64 letters, digits, '.', '_' and '-', and not only "
+            "8 or more hexadecimal digits"
+        )
     if (limits.procs, limits.open_files, limits.io) != (None, None, None):
         raise ValueError("a function has limits wall, cpu, mem and output, and no others")
 

@@ -13,7 +13,12 @@ from typing import Any
 
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
-from pyosd.commands.collections import list_members, list_objects, list_partitions
+from pyosd.commands.collections import (
+    get_member_attributes,
+    list_members,
+    list_objects,
+    list_partitions,
+)
 from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.objects import (
     create_and_write,
@@ -21,10 +26,19 @@ from pyosd.commands.objects import (
     remove,
     remove_partition,
 )
-from pyosd.functions.attaching import attach
+from pyosd.functions.attaching import attach, kind_of
 from pyosd.functions.stages import FunctionStage, decode, stage_ids
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, PartitionId, ref
+from pyosd.types import (
+    JOBS_COLLECTION,
+    AttributeId,
+    AttributeValue,
+    ObjectRef,
+    ObjectType,
+    PartitionId,
+    ref,
+)
 from pyosd.wire.attributes import Page
+from pyosd.wire.job_status import Number
 from pyosd.wire.sense import CONTRACT
 
 __all__ = ["View", "shown_base", "view", "view_create", "view_refresh", "view_remove", "views"]
@@ -105,7 +119,14 @@ def view_create(
         yield from attach(table, ref(made), [*stages])
         value = _value(base if isinstance(base, ObjectRef) else ref(base), writable)
         marker = AttributeValue(Page.PARTITION_STACK, SOURCE, value)
-        yield from set_attributes(ref(made), [marker])
+        try:
+            yield from set_attributes(ref(made), [marker])
+        except errors.Invalid as error:
+            if isinstance(base, ObjectRef) and (yield from kind_of(base)) is ObjectType.USER_OBJECT:
+                error.text = (
+                    f"a view shows a partition, a collection or a directory, not object {base}"
+                )
+            raise
         yield from view_refresh(table, made)
         return (yield from view(table, made))
     except (errors.OSDError, TypeError, ValueError):
@@ -192,7 +213,10 @@ def drop(obj: ObjectRef) -> Dialogue[bool]:
 
 
 def add(shows: View, source: ObjectRef) -> Dialogue[bool]:
-    """Make one object of a view; False: the target has, or the base has lost it meanwhile.
+    """Make one object of a view.
+
+    Returns: False: the target has made it, the base has lost it meanwhile, or it is an object of a job,
+        which views do not show.
 
     CREATE has no room for the capability of the source.
     """
@@ -208,10 +232,26 @@ def add(shows: View, source: ObjectRef) -> Dialogue[bool]:
         except errors.Invalid:
             if source not in (yield from _shown_objects(shows)):
                 return False
+            if (yield from _is_of_job(source)):
+                return False
         else:
             return True
     text = f"what the view {shows.id:#x} shows was removed and made again: make a new view"
     raise errors.Invalid(0, 0, 0, text)
+
+
+def _is_of_job(obj: ObjectRef) -> Dialogue[bool]:
+    """Whether it is the surrogate of a job among the data of its partition, or has a job's result."""
+    if (yield from get_attribute(obj, Page.JOB_STATUS, Number.STATE)):
+        return True
+    wanted = [AttributeId(Page.JOB_STATUS, Number.RESULT_OBJECT)]
+    jobs = ref(obj.partition_id, JOBS_COLLECTION)
+    try:
+        members = yield from get_member_attributes(jobs, wanted)
+    except errors.NotFound:  # the partition never had a job
+        return False
+    results = (each.attributes[0].value for each in members if each.attributes)
+    return any(int.from_bytes(each) == obj.object_id for each in results)
 
 
 def view_remove(table: Any, partition: PartitionId) -> Dialogue[None]:

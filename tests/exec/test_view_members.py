@@ -75,6 +75,34 @@ def test_scripts_make_and_remove_objects_of_the_base(
     assert len(ids(target, view.id)) == 1
 
 
+def test_refusals_say_which_objects_have_views_and_hooks(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    obj, collection = target.create(zone.partition_id), target.create_collection(zone.partition_id)
+    with pytest.raises(Invalid, match="a view shows a partition, a collection or a directory, not"):
+        functions.view_create(obj, [])
+    with pytest.raises(Invalid, match="is a collection or directory"):
+        functions.hooks(collection)
+    for name in ("two words", "deadbeef", "ü", "a" * 65):
+        with pytest.raises(ValueError, match="is no name of a function"):
+            functions.put("def main(): pass", name=name)
+
+
+def test_a_view_leaves_out_the_objects_of_jobs(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    """Those of `osd exec --partition`: the surrogate, and the object of a long result."""
+    base = zone.partition_id
+    script = "import osd; osd.result('x' * 100_000)"
+    job = target.exec(script, zone=ref(base), surrogate=ref(base))
+    job.wait()
+    assert len(ids(target, base)) == 2
+    kept = target.create(base)
+    view = functions.view_create(base, [])
+    assert ids(target, view.id) == [kept.object_id]
+    assert functions.view_refresh(view.id) == (0, 0)
+
+
 def test_values_that_make_no_view(
     target: pyosd.Target, functions: Functions, zone: ObjectRef
 ) -> None:
