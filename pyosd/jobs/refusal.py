@@ -45,7 +45,7 @@ def explain_refusal(params: ExecParams, error: errors.OSDError) -> Dialogue[str]
     if absent := explain_absent(name, known):
         return absent
     above = explain_limits(known[name], params) if known else ""
-    return above or (yield from explain_jobs(params))
+    return above or (yield from explain_jobs(params)) or explain_partition(params, error)
 
 
 def explain_absent(pool: str, known: Collection[str]) -> str:
@@ -114,6 +114,20 @@ def explain_jobs(params: ExecParams) -> Dialogue[str]:
             "(1,000, unless served with --queue-per-principal)"
         )
     return ""
+
+
+def explain_partition(params: ExecParams, error: errors.OSDError) -> str:
+    """Say that the job's object cannot be outside the partition of its zone; "": it was not to be."""
+    if params.surrogate is None or error.named_object is None:
+        return ""
+    zone = error.named_object.partition_id
+    if params.surrogate.partition_id == zone:
+        return ""
+    named = f"the zone is in partition {zone:#x}" if zone else "the zone is the root"
+    return (
+        f"{named}, and the job's object cannot be in partition {params.surrogate.partition_id:#x}: "
+        "choose a zone in that partition"
+    )
 
 
 def explain_mode(pool: PoolStatus) -> str:

@@ -77,6 +77,23 @@ def test_waiting_for_what_is_no_job(osd: Run, obj: ObjectRef, tmp_path: Path) ->
     assert f"{obj}, to be waited for, is no job" in osd(*words, code=Exit.FAILED).stderr
 
 
+def test_a_jobs_object_is_in_the_partition_of_its_zone(
+    osd: Run, obj: ObjectRef, tmp_path: Path
+) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("print(1)\n")
+    said = osd("exec", script, "--partition", obj.partition_id, code=Exit.FAILED).stderr
+    assert f"the job's object cannot be in partition {obj.partition_id:#x}" in said
+
+
+def test_a_script_that_runs_here_is_no_job(osd: Run, tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("print(1)\n")
+    said = osd("exec", script, "--local", "-o", "json", code=Exit.USAGE).stderr
+    assert "-o and --local exclude each other" in said
+    assert "--hold: a script starts at once" in osd("exec", script, "--local", "--hold").stderr
+
+
 def test_an_object_that_is_no_job(osd: Run, obj: ObjectRef) -> None:
     assert f"{obj} is no job" in osd("job", "why", obj, code=Exit.JOB_UNKNOWN).stderr
 

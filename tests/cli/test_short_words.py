@@ -44,6 +44,9 @@ def test_a_contradiction_is_refused(osd: Run, script: Path, words: tuple[str, ..
 def test_a_word_that_is_no_duration_is_not_taken_for_an_argument(osd: Run, script: Path) -> None:
     shown = osd("exec", script, "--wait", "10x", code=Exit.USAGE).stderr
     assert "--wait 10x: not a duration" in shown
+    for option, number in (("--wait", "1"), ("--reuse-result", "2.5")):
+        shown = osd("exec", script, option, number, "3", code=Exit.USAGE).stderr
+        assert f"write {option}={number} for seconds, or {option} -- {number} if" in shown
 
 
 def test_a_missing_script_is_an_error_like_others(osd: Run) -> None:

@@ -146,6 +146,8 @@ class Exec(Verb):
 def bare_wait(args: list[str]) -> list[str]:
     """`--wait` and `--reuse-result` take the next word only if that is a duration, so that they never
     take the script.
+
+    Raises: UsageError: a number without a unit follows, which may be an argument of the script.
     """
     end = args.index("--") if "--" in args else len(args)
     given: list[str] = []
@@ -155,6 +157,11 @@ def bare_wait(args: list[str]) -> list[str]:
             given.append(word)
             continue
         following = next(words, None)
+        if following is not None and is_number(following):
+            raise click.UsageError(
+                f"{word} {following}: write {word}={following} for seconds, or {word} -- {following} if it "
+                "is the script or an argument of it"
+            )
         if following is not None and is_duration(following):
             given.append(f"{word}={following}")
             continue
@@ -167,6 +174,11 @@ def bare_wait(args: list[str]) -> list[str]:
         if following is not None:
             given += bare_wait([following, *words])
     return given + args[end:]
+
+
+def is_number(word: str) -> bool:
+    """Whether it is a decimal number without a unit."""
+    return word.replace(".", "", 1).isdecimal()
 
 
 def is_duration(word: str) -> bool:
@@ -443,6 +455,10 @@ def check_options(settings: Settings, options: ExecOptions) -> None:
         raise click.UsageError(f"--local and --where {options.where} exclude each other")
     if options.place == "auto":
         check_auto(settings, options)
+    if options.place == "local" and settings.output != "text" and not options.dry_run:
+        raise click.UsageError(
+            "a script that runs here is no job: -o and --local exclude each other"
+        )
 
 
 def check_auto(settings: Settings, options: ExecOptions) -> None:

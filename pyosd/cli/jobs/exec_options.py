@@ -162,6 +162,12 @@ class ExecOptions:
         """The flags of the limits that were given."""
         return [f"--{each.replace('_', '-')}" for each in LIMITS if getattr(self, each) is not None]
 
+    @property
+    def start_given(self) -> list[str]:
+        """The flags that were given of those by which a job starts later."""
+        given = {"--hold": self.hold, "--begin": self.begin, "--after": self.after}
+        return [flag for flag, value in given.items() if value]
+
     def request(self) -> dict[str, Any]:
         """The arguments of Target.exec()."""
         return {

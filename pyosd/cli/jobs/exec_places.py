@@ -79,6 +79,8 @@ def run_one(
     """
     if options.limits_given:
         settings.say(f"{', '.join(options.limits_given)}: limits do not hold with --local")
+    if waits_for := options.start_given:
+        settings.say(f"{', '.join(waits_for)}: a script starts at once with --local")
     own = run_child(
         settings,
         code,
