@@ -59,8 +59,8 @@ FUNCTION_MUTANTS = (
     mutant(
         "a result may lie beyond the room that is shared with the sandbox",
         "target/exec/session/data.c",
-        "	    end > OSD_SHM_PLACES_BYTES) {",
-        "	    place > OSD_SHM_PLACES_BYTES) {",
+        "|| end > OSD_SHM_PLACES_BYTES) {",
+        "|| place > OSD_SHM_PLACES_BYTES) {",
         *("tests/sanitize/test_units.py", "-k", "test_proxy_frames and sanitized"),
     ),
     mutant(
