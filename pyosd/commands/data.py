@@ -23,7 +23,7 @@ from pyosd.commands.dialogue import (
 from pyosd.commands.dialogue import (
     start as begin,
 )
-from pyosd.errors import OSDError
+from pyosd.errors import OSDError, PermissionDenied
 from pyosd.types import AttributeValue, Buffer, MutableBuffer, ObjectRef
 from pyosd.wire.attributes import (
     CURRENT_APPEND_START,
@@ -248,7 +248,17 @@ def iter_read(
             yield StreamItem(data)
         if len(data) < want:
             return
+        if end is None and not got:  # there is more than the first READ
+            end = yield from _known_end(obj)
         got += want
+
+
+def _known_end(obj: ObjectRef) -> Dialogue[int | None]:
+    """As known_length(); None also if the credential permits no attributes."""
+    try:
+        return (yield from known_length(obj))
+    except PermissionDenied:
+        return None
 
 
 def read_range(obj: ObjectRef, start: int = 0, length: int | None = None) -> Dialogue[bytearray]:

@@ -44,7 +44,9 @@ def test_whole_objects(target: Target, zone: ObjectRef, size: int) -> None:
     assert target.write_range(obj, 0, data) == size
     assert target.length(obj) == size
     assert target.read_range(obj) == data
+    before = target.bytes_received
     assert b"".join(target.iter_read(obj)) == data
+    assert target.bytes_received - before < size + (128 << 10)  # few of the zeros past the end
     assert target.read_range(obj, size // 2) == data[size // 2 :]
     assert target.read_range(obj, 0, size + 100) == data
 
