@@ -69,7 +69,8 @@ class Alone:
                 stderr=log,
             )
         until = time.monotonic() + DEADLINE_S
-        while not [*run.glob(f"manager-{self.process.pid}.json")]:
+        place = run / f"manager-{self.process.pid}.json"
+        while not place.exists() or not place.stat().st_size:  # it is written after it is made
             text = (folder / "log").read_text()
             assert time.monotonic() < until and self.process.poll() is None, text
             time.sleep(0.02)

@@ -41,18 +41,21 @@ def answered(daemon: Daemon) -> None:
 
 
 def test_scripts_that_starve_get_a_weight_for_a_while(own) -> None:
+    begun = time.monotonic()
     daemon = own("--cpu-share", "10")
     daemon.tells = False
-    idle, (weight,) = weights(daemon)  # while the first zygote starts, and for 3 s
+    idle, _ = weights(daemon)
     if not idle:
         pytest.skip("this kernel knows no idle groups")
-    assert idle == ["0"]
+    assert idle == ["0"] or time.monotonic() > begun + 3  # it starts with a weight, for 3 s
     until(lambda: weights(daemon)[0] == ["1"])
     daemon.send(CPU_GOT, 0, struct.pack(">I", 450))  # a little, and more than their share
     answered(daemon)
     assert weights(daemon)[0] == ["1"]
     daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
-    until(lambda: weights(daemon) == (["0"], [weight]))
+    answered(daemon)
+    idle, (weight,) = weights(daemon)
+    assert idle == ["0"]
     time.sleep(0.25)  # the weight has had its time to show an effect
     daemon.process.send_signal(signal.SIGSTOP)  # then it finds two reports at once
     daemon.send(CPU_GOT, 0, struct.pack(">I", 99))
