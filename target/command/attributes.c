@@ -28,8 +28,8 @@ enum {
 /* ---- set ------------------------------------------------------------------------------------- */
 
 /* A refused attribute is an error in the parameter list, or in the CDB if it was there. */
-static enum osd_status set_failed(struct osd_request *request, enum osd_status status,
-				  const struct osd_attr *attr)
+enum osd_status osd_attributes_set_failed(struct osd_request *request, enum osd_status status,
+					  const struct osd_attr *attr)
 {
 	if (status == OSD_E_CONFLICT)
 		return status;
@@ -64,7 +64,7 @@ enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_
 			continue;
 		if (status != OSD_OK && next != OSD_E_PARAM_FIELD)
 			break;
-		status = set_failed(request, next, &attr);
+		status = osd_attributes_set_failed(request, next, &attr);
 		if (status != OSD_E_PARAM_FIELD)
 			break;
 	}
@@ -122,7 +122,8 @@ enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *
 	if (params->format == OSD_CDBFMT_LIST)
 		return osd_attributes_set_list(request, txn, id, unfinished, params->set_list);
 	status = set_attribute(txn, id, unfinished, &params->set_one);
-	return status == OSD_OK ? OSD_OK : set_failed(request, status, &params->set_one);
+	return status == OSD_OK ? OSD_OK
+				: osd_attributes_set_failed(request, status, &params->set_one);
 }
 
 /* ---- get ------------------------------------------------------------------------------------- */

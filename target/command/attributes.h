@@ -52,6 +52,9 @@ bool osd_attr_walk_next(struct osd_attr_walk *walk, struct osd_attr *ret_attr);
 
 /* Whether the set half names the attribute.  params NULL: no. */
 bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, uint32_t number);
+/* Makes the failure that of an attribute of the set half. */
+enum osd_status osd_attributes_set_failed(struct osd_request *request, enum osd_status status,
+					  const struct osd_attr *attr);
 /* The set half, applied to one object.  unfinished: the object is an unfinished surrogate, which
  * takes the job control page only (OSD_E_JOB_IN_WAY for others). */
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,

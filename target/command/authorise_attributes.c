@@ -59,8 +59,8 @@ static enum osd_status check_joined(struct osd_command_context *ctx, const struc
 	if (ctx->data_flags & OSD_DATA_NOWAIT)
 		return OSD_E_WOULD_BLOCK;
 	status = osd_objects_facts(ctx->objects, id, true, &facts);
-	if (osd_status_is_gone(status))
-		return OSD_OK; /* said so later */
+	if (osd_status_is_gone(status)) /* the tag of one that is made only now was not compared */
+		return osd_attributes_set_failed(request, OSD_E_PARAM_FIELD, attr);
 	if (status == OSD_OK)
 		status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
 	else

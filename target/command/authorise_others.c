@@ -169,6 +169,12 @@ static enum osd_status open_other(struct osd_request *request, uint8_t least_met
 		       : osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 }
 
+/* The tag of one that is made only now was not compared. */
+static enum osd_status found(const struct osd_object_facts *facts)
+{
+	return facts->missing ? OSD_E_NO_OBJECT : OSD_OK;
+}
+
 enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_object_id id,
 				    enum osd_object_type type, uint16_t permissions,
 				    enum osd_uses uses)
@@ -189,16 +195,18 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 		return open_other(request, act.least_method);
 	if (status == OSD_OK)
 		status = find_facts(ctx->objects, id, type, osd_authorise_by_tag(request), &facts);
-	if (status != OSD_OK || extensions_permit(request, &act, uses))
+	if (status != OSD_OK)
 		return status;
+	if (extensions_permit(request, &act, uses))
+		return found(&facts);
 	if (security->extension_count)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
 	if (status != OSD_OK)
 		return osd_command_fail(request, status, field);
-	return uses == OSD_USES_ALL
-		       ? osd_authorise_touched(ctx->objects, request, OSD_PAGE_ALL, OSD_NUMBER_ALL)
-		       : OSD_OK;
+	if (uses == OSD_USES_ALL)
+		status = osd_authorise_touched(ctx->objects, request, OSD_PAGE_ALL, OSD_NUMBER_ALL);
+	return status == OSD_OK ? found(&facts) : status;
 }
 
 /* ---- objects that attributes name ------------------------------------------------------------ */
@@ -246,7 +254,9 @@ enum osd_status osd_authorise_sources(struct osd_command_context *ctx)
 
 	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
 		status = check_source(ctx, &attr);
-	return status;
+	return osd_status_is_gone(status)
+		       ? osd_attributes_set_failed(ctx->request, OSD_E_PARAM_FIELD, &attr)
+		       : status;
 }
 
 /* ---- objects reached through the one addressed ----------------------------------------------- */

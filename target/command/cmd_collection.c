@@ -175,6 +175,8 @@ enum osd_status osd_cmd_create_user_tracking_collection(struct osd_command_conte
 		status = osd_authorise_other(
 			ctx, (struct osd_object_id){ctx->request->object.partition_id, source},
 			OSD_COLLECTION, OSD_PERM_READ, OSD_USES_NONE);
+	if (status == OSD_E_NO_OBJECT)
+		return osd_command_fail(ctx->request, status, FIELD_SOURCE);
 	if (status != OSD_OK)
 		return status;
 	status = osd_tracked_run(ctx, &osd_tracked_create_collection, none, FIELD_OBJECT_ID);

@@ -104,7 +104,7 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	from = (struct osd_object_id){source.partition_id, source.object_id};
-	status = authorise(ctx, from, source.attributes);
+	status = copy_failed(ctx, method, authorise(ctx, from, source.attributes));
 	if (status == OSD_OK)
 		status = osd_stack_find_place(ctx, &place);
 	if (status != OSD_OK)

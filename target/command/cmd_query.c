@@ -359,6 +359,8 @@ enum osd_status osd_cmd_query(struct osd_command_context *ctx)
 	if (!matches.object_id)
 		return list_matches(ctx, &query->query);
 	status = osd_authorise_other(ctx, matches, OSD_COLLECTION, OSD_PERM_WRITE, OSD_USES_NONE);
+	if (status == OSD_E_NO_OBJECT)
+		return osd_command_fail(ctx->request, status, FIELD_MATCHES);
 	if (status != OSD_OK)
 		return status;
 	return osd_tracked_run(ctx, &osd_tracked_query, matches, FIELD_MATCHES);
