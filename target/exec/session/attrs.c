@@ -163,12 +163,14 @@ static enum osd_status check_joined(struct osd_txn *txn, struct osd_op *op,
 				    const struct osd_attr *attr)
 {
 	struct osd_object_id id = {op->call.partition_id, 0};
+	enum osd_status status;
 
 	if (attr->page != OSD_REL_COLLECTIONS || attr->length != 8)
 		return OSD_OK;
 	id.object_id = osd_get_be(attr->value, 8);
-	return osd_rights_check_also(op->session, txn, id,
-				     (struct osd_access){.permissions = OSD_PERM_SET_ATTR});
+	status = osd_rights_check_also(op->session, txn, id,
+				       (struct osd_access){.permissions = OSD_PERM_SET_ATTR});
+	return osd_status_is_gone(status) ? OSD_E_PARAM_FIELD : status;
 }
 
 static enum osd_status set_one(struct osd_txn *txn, struct osd_op *op, const struct osd_attr *attr)

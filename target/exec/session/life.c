@@ -182,7 +182,10 @@ enum osd_status osd_op_collection_drop(struct osd_txn *txn, struct osd_op *op)
 	struct osd_object_id member = {op->call.partition_id, op->call.a};
 	enum osd_status status = osd_session_check_zone(op->session, txn, osd_op_id(op));
 
-	if (status == OSD_OK)
-		status = osd_rights_check_also(op->session, txn, member, op->session->access);
-	return status == OSD_OK ? osd_collection_drop(txn, osd_op_id(op), op->call.a) : status;
+	if (status != OSD_OK)
+		return status;
+	status = osd_rights_check_also(op->session, txn, member, op->session->access);
+	return status == OSD_OK || osd_status_is_gone(status)
+		       ? osd_collection_drop(txn, osd_op_id(op), op->call.a)
+		       : status;
 }

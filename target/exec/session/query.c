@@ -57,7 +57,7 @@ static enum osd_status sees(void *arg, struct osd_txn *txn, const struct osd_obj
 	enum osd_status status = osd_rights_check_in(arg, txn, facts->id);
 
 	*ret_sees = status == OSD_OK;
-	return status == OSD_E_PERMISSION ? OSD_OK : status;
+	return status == OSD_E_PERMISSION || osd_status_is_gone(status) ? OSD_OK : status;
 }
 
 static enum osd_status query_in(struct osd_txn *txn, void *arg)

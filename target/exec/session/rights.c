@@ -128,12 +128,13 @@ enum osd_status osd_rights_check_also(struct osd_session *session, struct osd_tx
 				      struct osd_object_id id, struct osd_access access)
 {
 	struct osd_object_facts facts;
-	enum osd_status status;
+	enum osd_status status, gone = OSD_OK;
 
 	if (!session->rights.limited)
 		return OSD_OK;
 	status = osd_txn_facts(txn, judged_by(id), has_tag(session), &facts);
 	if (osd_status_is_gone(status)) {
+		gone = status;
 		facts = (struct osd_object_facts){.id = id,
 						  .type = OSD_USER_OBJECT,
 						  .boot_epoch =
@@ -143,7 +144,9 @@ enum osd_status osd_rights_check_also(struct osd_session *session, struct osd_tx
 	}
 	if (status == OSD_OK && facts.surrogate)
 		status = check_owner(session, txn, id);
-	return status == OSD_OK ? decide(session, &facts, access) : status;
+	if (status == OSD_OK)
+		status = decide(session, &facts, access);
+	return status == OSD_OK ? gone : status;
 }
 
 enum osd_status osd_rights_check_in(struct osd_session *session, struct osd_txn *txn,
@@ -229,7 +232,7 @@ enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *t
 
 		if (status == OSD_OK)
 			ids[kept++] = ids[i];
-		else if (status != OSD_E_PERMISSION)
+		else if (status != OSD_E_PERMISSION && !osd_status_is_gone(status))
 			return status;
 	}
 	*count = kept;

@@ -371,7 +371,8 @@ enum osd_status osd_rights_enter(struct osd_session *session, uint64_t partition
 				 bool attributes);
 /* Whether the call under way (session->access) may touch an object of the zone.  One function for
  * each case: in a transaction; an open object; an object to be created, given its type and
- * partition.  Also OSD_OK if there is no such object. */
+ * partition.  In a transaction with a capability: OSD_E_NO_OBJECT or OSD_E_NO_PARTITION if it may, but there is no such
+ * object: one that is made meanwhile was not checked. */
 enum osd_status osd_rights_check_in(struct osd_session *session, struct osd_txn *txn,
 				    struct osd_object_id id);
 enum osd_status osd_rights_check_open(struct osd_session *session, struct osd_object *object);

@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "exec/target.h"
 #include "security/keys.h"
+#include "object/internal.h"
 #include "object/query.h"
 #include "wire/attr_list.h"
 #include "wire/cursor.h"
@@ -281,6 +282,53 @@ static void test_hidden_matches(void)
 		CHECK_EQ(total, (uint64_t)OWN);
 	}
 	osd_session_release(&session);
+	set_tag(0, 0x30000005, 0);
+}
+
+static const struct osd_kv_ops *below;
+static uint64_t coming; /* an object of another tag, made when it is looked for the second time */
+static unsigned looks;
+
+static enum osd_status look(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
+			    struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
+			    size_t *ret_length)
+{
+	uint64_t id =
+		key.length >= 8 ? osd_get_be((const uint8_t *)key.data + key.length - 8, 8) : 0;
+	struct osd_txn *made;
+
+	if (table == OSD_KV_OBJECTS && id == coming && ++looks == 2) {
+		CHECK(osd_txn_begin(objects, 0, &made) == OSD_OK);
+		CHECK(osd_user_object_create(made, pid, coming, 1, &id) == OSD_OK);
+		CHECK(osd_txn_commit(made, OSD_COMMIT_PROCESS) == OSD_OK);
+	}
+	return below->get(kv, txn, table, key, flags, buffer, capacity, ret_length);
+}
+
+/* An object that another client makes while the call opens it, with the tag that is the partition's default. */
+static void test_made_meanwhile(void)
+{
+	const uint16_t ops[] = {OSD_CALL_READ, OSD_CALL_SHARE};
+	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+	struct osd_kv_ops watched;
+
+	capability.permissions |= OSD_PERM_READ;
+	capability.policy_access_tag = TAG;
+	set_tag(0, 0x30000005, TAG);
+	below = objects->kv->ops;
+	watched = *below;
+	watched.get = look;
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(ops); i++) {
+		struct osd_session session = start(&capability);
+
+		coming = 0x7000000 + i;
+		looks = 0;
+		objects->kv->ops = &watched;
+		CHECK(ask(&session, call_on(ops[i], coming, 0, 0)) == OSD_ANSWER_NOT_FOUND);
+		CHECK(looks == 1);
+		objects->kv->ops = below;
+		osd_session_release(&session);
+	}
 	set_tag(0, 0x30000005, 0);
 }
 
@@ -637,6 +685,7 @@ int main(void)
 	test_tags();
 	test_query();
 	test_hidden_matches();
+	test_made_meanwhile();
 	test_range();
 	test_end_of_rights();
 	test_needs_of_attributes();
