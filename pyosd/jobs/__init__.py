@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyosd.jobs.job_array import submit_job as submit
-    from pyosd.jobs.submission import Submission, list_jobs, partitions_with_jobs
+    from pyosd.jobs.submission import Submission, list_jobs
 
-__all__ = ["Submission", "list_jobs", "partitions_with_jobs", "submit"]
+__all__ = ["Submission", "list_jobs", "submit"]
 
 
 def __getattr__(name: str) -> Any:

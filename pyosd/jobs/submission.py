@@ -71,7 +71,6 @@ __all__ = [
     "check_types",
     "jobs_of",
     "list_jobs",
-    "partitions_with_jobs",
     "place_of",
     "prepare",
     "send",
@@ -472,22 +471,6 @@ def _send_once(prepared: Prepared) -> Dialogue[ExecReply]:
 
 
 # ---- many jobs -----------------------------------------------------------------------------------
-
-
-def partitions_with_jobs(commands: Commands) -> list[PartitionId]:
-    """The partitions whose jobs can be listed. Without permission to list the root, these are the
-    partitions of the source of credentials, and only the user's own jobs are listed.
-
-    Raises: PermissionDenied: neither.
-    """
-    try:
-        return commands.list_partitions()
-    except errors.PermissionDenied:
-        source = commands.signer.source
-        partitions = source.partitions() if source is not None else None
-        if partitions is None:
-            raise
-        return partitions
 
 
 def jobs_of(partition_id: PartitionId) -> Dialogue[list[JobStatus]]:

@@ -86,10 +86,9 @@ def _collections(target: Target, incomplete: str) -> Iterator[str]:
 
 
 def _jobs(target: Target, incomplete: str) -> Iterator[str]:
-    from pyosd.jobs.submission import partitions_with_jobs
+    from pyosd.jobs.listed import of_partitions_with_jobs
 
-    for pid in partitions_with_jobs(target):
-        yield from (str(status.id) for status in target.jobs(pid))
+    yield from (str(status.id) for status in of_partitions_with_jobs(target, target.jobs))
 
 
 def _collect(

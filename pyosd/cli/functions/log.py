@@ -17,8 +17,8 @@ from pyosd.cli.output.tables import JsonRow, counted, format_time, print_json, p
 from pyosd.cli.output.terminal import TEXT_OR_JSON
 from pyosd.functions import Function, FunctionCalls, FunctionFailure
 from pyosd.jobs.dialogues.record import record_of
+from pyosd.jobs.listed import of_partitions_with_jobs
 from pyosd.jobs.reasons import REASONS
-from pyosd.jobs.submission import partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobStatus
@@ -79,12 +79,8 @@ def job_lines(target: Target, status: JobStatus) -> Iterator[str]:
 
 def recorded(target: Target, function: ObjectRef, tail: int) -> list[JobStatus]:
     """The last calls with a record, the earliest first."""
-    found = (
-        each
-        for partition in partitions_with_jobs(target)
-        for each in target.jobs(partition)
-        if each.function == function
-    )
+    every = of_partitions_with_jobs(target, target.jobs)
+    found = (each for each in every if each.function == function)
     by_time = sorted(found, key=lambda each: (submitted(each), each.id))
     return by_time[max(0, len(by_time) - tail) :]
 

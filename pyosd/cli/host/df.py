@@ -9,6 +9,7 @@ from pyosd.cli.frame.verb import Listing, Settings
 from pyosd.cli.host.heads import figures_of
 from pyosd.cli.output.tables import Column, JsonRow, format_bytes, print_json
 from pyosd.commands import Commands
+from pyosd.errors import PermissionDenied
 from pyosd.types import ROOT, AttributeId, ref
 from pyosd.wire.attributes import Information, Page
 
@@ -79,9 +80,17 @@ def devices(commands: Commands, data_bytes: int) -> list[JsonRow]:
 
 
 def partition(commands: Commands, pid: int, capacity: int) -> JsonRow:
-    """One partition; its size is its quota, None where it has none."""
+    """One partition; its size is its quota, None where it has none.
+
+    Only its id is known if the user may not read its attributes.
+    """
     wanted = [*PARTITION_WANTED.values(), PARTITION_NAME]
-    values = {value.id: value for value in commands.get_attributes(ref(pid), wanted)}
+    try:
+        values = {value.id: value for value in commands.get_attributes(ref(pid), wanted)}
+    except PermissionDenied as error:
+        if not error.verified:
+            raise
+        return {"id": str(ref(pid)), "total_bytes": None, "free_bytes": None, "name": ""}
     found = {key: values[each].uint for key, each in PARTITION_WANTED.items() if each in values}
     quota, used = found.pop("quota_bytes", capacity), found.get("used_bytes", 0)
     limited = quota < capacity  # without a quota the target shows the capacity

@@ -38,7 +38,7 @@ from pyosd.cli.replay.replay import diff, replay
 from pyosd.cli.replay.used import export, inputs, outputs
 from pyosd.jobs.dialogues.record import counted, record_of
 from pyosd.jobs.job_array import JobArray, known
-from pyosd.jobs.submission import partitions_with_jobs
+from pyosd.jobs.listed import of_partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobState, JobStatus
@@ -145,9 +145,10 @@ def listed(
             yield job_of(settings, target, address).status()
     if addresses:
         return
-    pids = partitions_with_jobs(target) if partition is None else [partition.partition_id]
-    for pid in pids:
-        yield from target.jobs(pid)
+    if partition is None:
+        yield from of_partitions_with_jobs(target, target.jobs)
+    else:
+        yield from target.jobs(partition.partition_id)
 
 
 @job.command(cls=JobListing)

@@ -13,7 +13,7 @@ from pyosd.cli.frame.params import JOB
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb, explain
 from pyosd.errors import PermissionDenied
 from pyosd.jobs.job import Job
-from pyosd.jobs.submission import partitions_with_jobs
+from pyosd.jobs.listed import of_partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.job_status import JobStatus
@@ -107,12 +107,7 @@ def ended_job(settings: Settings, target: Target, address: ObjectRef) -> tuple[J
 
 def with_name(target: Target, name: str) -> ObjectRef:
     """The one job that has this name.  Raises: Failure: none has, or several have."""
-    found = [
-        each
-        for pid in partitions_with_jobs(target)
-        for each in target.jobs(pid)
-        if each.name == name
-    ]
+    found = [each for each in of_partitions_with_jobs(target, target.jobs) if each.name == name]
     if not found:
         raise Failure(Exit.JOB_UNKNOWN, f"no job has the name '{name}', and it is no job's id")
     if len(found) > 1:

@@ -40,9 +40,9 @@ from pyosd.cli.output.terminal import output_option
 from pyosd.commands.pool_status import PoolStatus
 from pyosd.errors import NotFound
 from pyosd.jobs.dialogues.record import record_of
-from pyosd.jobs.submission import partitions_with_jobs
+from pyosd.jobs.listed import of_partitions_with_jobs
 from pyosd.target import Target
-from pyosd.types import JOBS_COLLECTION, ROOT, AttributeId, ObjectRef, ref
+from pyosd.types import JOBS_COLLECTION, ROOT, AttributeId, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import WATCH_IDS, JobState, JobStatus, decode_status
 
@@ -102,13 +102,16 @@ def take(target: Target) -> TargetSample:
     start = time.monotonic()
     wanted = [AttributeId(Page.EXEC_ROOT, n) for n in (QUEUE_DEPTH, RETRY_AFTER, ISOLATION)]
     page = {each.number: each for each in target.get_attributes(ROOT, wanted)}
-    jobs: dict[ObjectRef, JobStatus] = {}
-    for pid in partitions_with_jobs(target):
-        with contextlib.suppress(NotFound):  # a partition without jobs has no such collection
-            for member in target.get_member_attributes(ref(pid, JOBS_COLLECTION), WATCH_IDS):
-                status = decode_status(ref(pid, member.object_id), member.attributes)
-                if status is not None:
-                    jobs[status.id] = status
+
+    def watched(pid: PartitionId) -> list[JobStatus]:
+        try:
+            members = target.get_member_attributes(ref(pid, JOBS_COLLECTION), WATCH_IDS)
+        except NotFound:  # a partition without jobs has no such collection
+            return []
+        found = (decode_status(ref(pid, each.object_id), each.attributes) for each in members)
+        return [*filter(None, found)]
+
+    jobs = {status.id: status for status in of_partitions_with_jobs(target, watched)}
     now = time.monotonic()
     return TargetSample(
         now,

@@ -24,7 +24,7 @@ from pyosd.cli.output.terminal import output_option
 from pyosd.jobs.dialogues.followed import expired
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
-from pyosd.jobs.submission import partitions_with_jobs
+from pyosd.jobs.listed import of_partitions_with_jobs
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobState, JobStatus
@@ -146,12 +146,8 @@ def records(settings: Settings) -> Iterator[Show]:
 
 def unfinished(target: Target) -> list[Job]:
     """All jobs that have not ended."""
-    return [
-        target.job(each.id)
-        for pid in partitions_with_jobs(target)
-        for each in target.jobs(pid)
-        if not each.done
-    ]
+    every = of_partitions_with_jobs(target, target.jobs)
+    return [target.job(each.id) for each in every if not each.done]
 
 
 @click.command(cls=JobVerb)

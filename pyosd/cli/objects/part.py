@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -29,11 +30,17 @@ WANTED = {
 METHOD = AttributeId(Page.PARTITION_SECURITY, 0x1)
 USERNAME = AttributeId(Page.PARTITION_INFORMATION, Information.NAME)
 
+
+def shown(value: int | None, form: Callable[[int], str]) -> str:
+    """The text of a number; "-": it is not known."""
+    return "-" if value is None else form(value)
+
+
 COLUMNS = (
     Column("PARTITION", lambda row: row["id"]),
-    Column("OBJECTS", lambda row: str(row["objects"]), right=True),
-    Column("USED", lambda row: format_bytes(row["used_bytes"]), right=True),
-    Column("SECURITY", lambda row: row["security"], wide=True),
+    Column("OBJECTS", lambda row: shown(row["objects"], str), right=True),
+    Column("USED", lambda row: shown(row["used_bytes"], format_bytes), right=True),
+    Column("SECURITY", lambda row: row["security"] or "-", wide=True),
     Column("CREATED", lambda row: format_time(row["created_ms"]), wide=True),
     Column("NAME", lambda row: row["name"] or "-", shrink=True),
 )
@@ -42,6 +49,17 @@ CHECK_COLUMNS = (
     Column("PARTITION", lambda row: row["id"]),
     Column("DAMAGED OBJECTS", lambda row: str(row["damaged"]), right=True),
 )
+
+
+def describe_permitted(commands: Commands, partition: ObjectRef) -> JsonRow:
+    """One partition's record; only its id, if the user may not read its attributes."""
+    try:
+        return describe(commands, partition)
+    except errors.PermissionDenied as error:
+        if not error.verified:
+            raise
+        unknown = dict.fromkeys(WANTED)
+        return {"schema": SCHEMA, "id": str(partition), **unknown, "name": "", "security": None}
 
 
 def describe(commands: Commands, partition: ObjectRef) -> JsonRow:
@@ -100,9 +118,12 @@ def create(settings: Settings, pid: int, name: str) -> None:
 @part.command("ls", cls=Listing)
 @click.pass_obj
 def list_(settings: Settings) -> None:
-    """List the partitions."""
+    """List the partitions.
+
+    A partition whose attributes the user may not read is listed with its id alone.
+    """
     with settings.connect() as target:
-        records = [describe(target, ref(pid)) for pid in target.list_partitions()]
+        records = [describe_permitted(target, ref(pid)) for pid in target.list_partitions()]
     settings.show(records, COLUMNS, "iosd.partitions/1", "partitions")
 
 
