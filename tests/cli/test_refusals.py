@@ -94,6 +94,26 @@ def test_a_script_that_runs_here_is_no_job(osd: Run, tmp_path: Path) -> None:
     assert "--hold: a script starts at once" in osd("exec", script, "--local", "--hold").stderr
 
 
+def test_a_full_quota_has_a_remedy(osd: Run, tmp_path: Path) -> None:
+    pid = osd("part", "create").stdout.strip()
+    osd("obj", "attr", "set", pid, "0x30000002/0x10001", "1000", "--int")
+    (tmp_path / "large").write_bytes(bytes(5000))
+    for words in (("put", tmp_path / "large", pid), ("cp", tmp_path / "large", f"osd:/{pid}/a")):
+        assert "osd target df --partitions" in osd(*words, code=Exit.FAILED).stderr
+    osd("part", "rm", pid, "--contents", "--yes")
+
+
+def test_a_verb_for_another_type_of_object(osd: Run, obj: ObjectRef) -> None:
+    collection = osd("col", "create", obj.partition_id).stdout.strip()
+    for verb, code in (("read", Exit.FAILED), ("stat", Exit.FAILED), ("rm", Exit.NOT_PERMITTED)):
+        said = osd("obj", verb, collection, code=code).stderr
+        assert "'osd col' for collections" in said and "attributes of your own" not in said, verb
+    said = osd("col", "members", obj, code=Exit.NOT_PERMITTED).stderr
+    assert "'osd obj' is for user objects" in said
+    said = osd("obj", "attr", "set", obj, "0x10000/1", "--hex", "zz", code=Exit.USAGE).stderr
+    assert "'zz' is not hexadecimal" in said
+
+
 def test_an_object_that_is_no_job(osd: Run, obj: ObjectRef) -> None:
     assert f"{obj} is no job" in osd("job", "why", obj, code=Exit.JOB_UNKNOWN).stderr
 

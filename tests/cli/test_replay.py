@@ -54,7 +54,8 @@ def test_replay_says_what_has_changed(osd: Run, obj: ObjectRef, script: Path) ->
     osd("job", "wait", new)
     found = json.loads(osd("job", "diff", job, new, "-o", "json").stdout)["differences"]
     assert f"input {obj}" in {each["id"] for each in found}
-    assert osd("job", "diff", job, job, "--no-header").stdout == ""
+    same = osd("job", "diff", job, job, "--no-header")
+    assert same.stdout == "" and "the jobs do not differ" in same.stderr
     script.write_text(WORDS + "pass\n")
     other = osd("job", "replay", job, "--script", script, *words(obj), code=18)
     assert "is not the script" in other.stderr

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pyosd import errors
+from pyosd.wire.attributes import LOGICAL_LENGTH
 
 __all__ = ["hints"]
 
@@ -25,6 +26,10 @@ EXPIRED = (
     "and of the host that made it"
 )
 IDS = re.compile(r"'/(0x[0-9a-fA-F]+/0x[0-9a-fA-F]+)'")
+OTHER_TYPE = (128, 135)  # the bytes of the CDB at fault when the capability is for another type
+KINDS = (
+    "'osd obj' is for user objects, 'osd col' for collections, and 'osd cp -r' copies directories"
+)
 SPACE = "'osd target df --partitions' shows the space and the quotas"
 REMEDIES = {
     (0x55, 0x07): SPACE,
@@ -44,6 +49,8 @@ def hints(error: BaseException) -> Iterator[str]:
         yield REMEDIES[code]
     if isinstance(error, errors.PermissionDenied) and error.field_pointer == EXPIRED_FIELD:
         yield EXPIRED
+    if isinstance(error, errors.PermissionDenied) and error.field_pointer in OTHER_TYPE:
+        yield KINDS
     if code in FUNCTION_FAILED:
         yield from function_failure(error)
     if isinstance(error, errors.NoSuchName) and (ids := IDS.match(error.text)):
@@ -54,7 +61,9 @@ def hints(error: BaseException) -> Iterator[str]:
 
 def page_hint(error: errors.OSDError) -> Iterator[str]:
     """If an attribute was refused that an application may have meant as its own: their pages."""
-    if any(each.page % 0x30000000 < 0x20000000 for each in error.attributes):
+    if LOGICAL_LENGTH in error.attributes:  # a verb has asked for the length of its object
+        yield KINDS
+    elif any(each.page % 0x30000000 < 0x20000000 for each in error.attributes):
         yield (
             "attributes of your own: user objects 0x10000/1, partitions 0x30010000/1, collections "
             "0x60010000/1, the root 0x90010000/1, and the pages and numbers that follow"

@@ -61,7 +61,11 @@ COLUMNS = (
     prefix="pool.",
     table={
         "ls": ("pyosd.cli.host.pool", "ls", "List the target's pools."),
-        "show": ("pyosd.cli.host.pool", "show", "Show all there is to say about one."),
+        "show": (
+            "pyosd.cli.host.pool",
+            "show",
+            "Show a pool with its limits, and why it is out of service.",
+        ),
     },
 )
 def pool() -> None:

@@ -96,7 +96,14 @@ def value_from(value: str, *, as_int: bool, as_hex: bool) -> bytes:
     """The bytes of a value as typed: UTF-8 text unless a flag says otherwise."""
     if as_int:
         return encode_value(NUMBER.convert(value, None, None))
-    return encode_value(bytes.fromhex(value) if as_hex else value)
+    if not as_hex:
+        return encode_value(value)
+    try:
+        return bytes.fromhex(value)
+    except ValueError:
+        raise click.UsageError(
+            f"--hex: '{value}' is not hexadecimal: two digits for each byte, such as 00ff"
+        ) from None
 
 
 def takes_value(verb: Callable[..., None]) -> Callable[..., None]:

@@ -13,6 +13,7 @@ import click
 
 from pyosd import errors, files
 from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.hints import hints
 from pyosd.cli.frame.params import ADDRESS
 from pyosd.cli.frame.verb import Failure, Settings, Verb
 from pyosd.cli.output.progress import byte_bar
@@ -274,6 +275,7 @@ def report(
     Raises: Failure: not all were moved.
     """
     count, done = count + failed, 0
+    remedies = dict[str, None]()
     with interruptible(lambda: done):
         for each in moved:
             if each.error is None:
@@ -283,7 +285,9 @@ def report(
                 done += 1
                 continue
             failed += 1
+            remedies.update(dict.fromkeys(hints(each.error)))
             click.echo(escaped(f"osd: {harmless(str(each.path))}: {why(each.error)}"), err=True)
     if failed:
-        raise Failure(Exit.FAILED, f"{failed} of {counted(count, 'file')} failed")
+        text = f"{failed} of {counted(count, 'file')} failed"
+        raise Failure(Exit.FAILED, "\n  ".join([text, *remedies]))
     settings.say(f"{counted(count, 'file')}, {format_bytes(total)}")

@@ -122,7 +122,7 @@ def write(settings: Settings, address: ObjectRef, file: str, offset: int) -> Non
     """Write FILE (or stdin) to an object.
 
     ADDRESS is PID/OID of an existing object, or a partition: then a new object is created and its
-    id printed.
+    id printed. Bytes of an existing object behind the last one written stay as they are.
     """
     with click.open_file(file, "rb") as source, settings.connect() as target:
         made = not address.object_id

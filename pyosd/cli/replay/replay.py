@@ -22,7 +22,7 @@ from pyosd.cli.jobs.script import (
     script_option,
     with_modules,
 )
-from pyosd.cli.output.tables import Column, JsonRow
+from pyosd.cli.output.tables import Column, JsonRow, counted
 from pyosd.errors import Conflict
 from pyosd.jobs.job import Job
 from pyosd.jobs.source import BYTECODE_SUFFIX
@@ -109,7 +109,8 @@ def changes(job: Job) -> Iterator[str]:
         yield f"input {each.object} has changed: version {each.then.hex()}, now {now}"
     unknown = sum(not each.version for each in read.objects)
     if unknown or not read.complete:
-        yield f"{unknown + read.left_out} inputs have no version: nobody knows whether they changed"
+        without = counted(unknown + read.left_out, "input")
+        yield f"no version of {without} is known, so it is not known what has changed"
     elif not changed:
         yield "no input has changed"
 
@@ -134,6 +135,8 @@ def diff(settings: Settings, first: ObjectRef, second: ObjectRef) -> None:
         Column("SECOND", lambda row: row["second"] or "-", shrink=True),
     )
     settings.show(records, columns, "iosd.job-diff/1", "differences")
+    if not records:
+        settings.say("the jobs do not differ in these facts: " + ", ".join(a))
 
 
 def facts_of(job: Job) -> JsonRow:
