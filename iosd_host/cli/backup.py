@@ -202,7 +202,8 @@ def verify(settings: Settings, /, *, folder: Path, name: str | None, everything:
         bad += len(problems)
         if as_json:
             rows = [{"file": file, "problem": why} for file, why in problems]
-            click.echo(json.dumps({"name": path.name, "problems": rows}))
+            record = {"schema": "iosd.backup-check/1", "name": path.name, "problems": rows}
+            click.echo(json.dumps(record))
             continue
         for file, why in problems:
             click.echo(harmless(f"{path / file}: {why}"))

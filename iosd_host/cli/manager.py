@@ -27,6 +27,7 @@ from iosd_host.cli.verb import (
 )
 from iosd_host.common.words import waiting
 from iosd_host.manager.client import ManagerError, make_pair
+from pyosd.cli.frame.group import Group
 from pyosd.cli.output.tables import Column
 from pyosd.cli.output.terminal import harmless
 
@@ -55,7 +56,7 @@ def in_one_piece() -> Iterator[None]:
     click.echo(piece.getvalue(), nl=False, color=True)  # colours are decided already
 
 
-@click.group()
+@click.group(cls=Group)
 def manager() -> None:
     """Inspect the resource manager and manage its users."""
 
@@ -220,7 +221,7 @@ def changes(admin: Admin, most: int, after: int | None, pool: str | None, who: s
 # ---- keys ----
 
 
-@manager.group()
+@manager.group(cls=Group)
 def keys() -> None:
     """Manage the keys of administrators and viewers."""
 

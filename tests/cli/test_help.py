@@ -45,6 +45,8 @@ def groups() -> Iterator[list[str]]:
         for name in group.list_commands(context):
             command = group.get_command(context, name)
             if isinstance(command, click.Group):
+                # click's own cuts sentences, on a terminal of 80 columns
+                assert type(command).format_commands is not click.Group.format_commands, name
                 yield from below(command, click.Context(command), [*words, name])
 
     return below(main, click.Context(main), [])

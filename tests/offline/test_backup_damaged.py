@@ -51,7 +51,9 @@ def test_a_new_backup_links_to_no_damaged_file(
     shared = backups / again / file.relative_to(backups / made)
     assert shared.samefile(file)
     spoil(file)
-    assert run(backup_commands.backup, "verify", backups, made).exit_code == 65
+    checked = run(backup_commands.backup, "verify", backups, made, "-o", "json")
+    assert checked.exit_code == 65
+    assert json.loads(checked.stdout)["schema"] == "iosd.backup-check/1"
     after = make(store, backups)["name"]
     assert run(backup_commands.backup, "verify", backups, after).exit_code == 0
     assert run(backup_commands.backup, "verify", backups, again).exit_code == 65
