@@ -32,6 +32,7 @@ LOG_IDS = tuple(
     AttributeId(Page.JOB_STATUS, number)
     for number in (
         *(Number.STATE, Number.POLL_INTERVAL, Number.STDOUT_LENGTH, Number.STDERR_LENGTH),
+        Number.ATTEMPT,
     )
 )
 
@@ -45,6 +46,7 @@ class Output:
         self.to = to
         self.tail = tail
         self.prefix = prefix.encode()
+        self.attempt = 0
         self.at = 0
         self.rest = b""
         self.last = b"\n"
@@ -54,11 +56,23 @@ class Output:
         if self.tail is not None and not self.stderr:
             self.at = last_lines_of(self.job, status.stdout_length, self.tail)
 
+    def begin_attempt(self, attempt: int) -> None:
+        """If this is another attempt, begin again: the target has discarded the output of the last one."""
+        if self.at and self.attempt not in (0, attempt):
+            if self.rest:
+                self._put(b"\n")
+            stream = "standard error" if self.stderr else "standard output"
+            text = f"osd: {self.job.label}: attempt {attempt} begins; its {stream} replaces the one above"
+            click.echo(text if self.last == b"\n" else f"\n{text}", err=True)
+            self.at, self.tail = 0, None
+        self.attempt = attempt
+
     def copy(self, status: JobStatus, last: bool) -> bool:
         """Print what is new; lines that are marked only when they are whole, or nothing will follow.
 
         Returns: whether there was anything.
         """
+        self.begin_attempt(status.attempt)
         pieces = [*self._pieces(status)]
         for piece in pieces:
             self._put(piece)
@@ -180,7 +194,8 @@ def logs(
     For one job the bytes are printed unchanged; on a terminal control characters are escaped. For
     several jobs, or the members of an array, whole lines are printed, each after its job's id. The
     target keeps the first 20 and the last 40 KiB of standard error. A line gives the number of
-    missing bytes.
+    missing bytes. If the target runs a job again, -f prints the output of the new attempt after a
+    line on standard error.
     """
     from pyosd.jobs.job_array import JobArray
 
