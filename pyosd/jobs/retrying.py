@@ -48,7 +48,8 @@ def retry(
     they are how["rights"], as for a new job.  A member of an array is run as an array of its index.
 
     Args:
-        code: the code to run instead; needed if the target no longer has the old one.
+        code: the code to run instead; needed if the target no longer has the old one.  The job then has
+            the arguments args alone, and no objects of over.
         failed: run only the members of an array that did not complete.
 
     Raises: JobExpired; ValueError: the job has not ended, nothing of it failed, or its code is not kept.

@@ -99,7 +99,10 @@ def test_every_verb_takes_array_and_member(osd: Run, pid: str, script: Path) -> 
         for verb in ("status", "wait", "logs", "result", "cancel", "kill", "why", "report"):
             osd("job", verb, wrong, code=16)
     osd("job", "status", f"{array}[x]", code=2)
-    again = osd("job", "retry", f"{array}[5]", "--script", script).stdout.strip()
+    retried = osd("job", "retry", f"{array}[5]", "--script", script)
+    assert "no arguments: give them after --" in retried.stderr
+    assert "no objects of --over" in retried.stderr
+    again = retried.stdout.strip()
     osd("job", "wait", again, code=10)
     found = json.loads(osd("job", "status", again, "-o", "json").stdout)
     member = json.loads(osd("job", "status", f"{array}[5]", "-o", "json").stdout)["id"]

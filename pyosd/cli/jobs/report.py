@@ -200,6 +200,14 @@ def report(settings: Settings, address: ObjectRef, log: bool) -> None:
     print_lines(words_of(found))
 
 
+def lost_arguments(args: tuple[str, ...], *, is_array: bool) -> str:
+    """What a new job does not get from the old one if the user gives a script or these arguments."""
+    lost = [] if args else ["the new job has no arguments: give them after --"]
+    if is_array:
+        lost.append("the new job has no objects of --over: use 'osd exec --over' for these")
+    return "; ".join(lost)
+
+
 def was_sent(code: bytes, status: JobStatus) -> bool:
     """Whether the job ran this code, sent packed or, by an older client or --no-compress, as it is."""
     return status.sha256 in (hashlib.sha256(each).hexdigest() for each in (code, pack(code)[0]))
@@ -261,11 +269,12 @@ def retry(
 
     The new job has the zone, name, tags, pool, limits and idempotence of the old one. It also has
     its code and arguments, unless you give --script FILE or ARGS after --. The target keeps the
-    code of jobs that did not complete. For a job that COMPLETED, give --script. The status of the
-    new job names the old one as its predecessor.
+    code of jobs that did not complete. For a job that COMPLETED, give --script. With --script, the
+    arguments are the ARGS alone. The status of the new job names the old one as its predecessor.
 
     All members of an array are run again, with --failed only those that did not end COMPLETED. A
-    member ARRAY[INDEX] becomes an array with that index.
+    member ARRAY[INDEX] becomes an array with that index. The objects of 'osd exec --over' belong to
+    the arguments: with --script or ARGS, the list osd.over is empty.
     """
     settings: Settings = ctx.obj
     if modules and script is None:
@@ -280,4 +289,6 @@ def retry(
         how = Submission(tags={**status.tags, **dict(tags)}, rights=RIGHTS[rights], key=key or "")
         if args or code is not None:
             how["args"] = list(args)
+            if text := lost_arguments(args, is_array=status.array is not None):
+                settings.say(text)
         submit_again(target, old, code, rights, how, failed=failed)
