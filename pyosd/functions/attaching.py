@@ -8,12 +8,12 @@ from typing import Any
 
 from pyosd.commands.attributes import get_attributes, set_attributes
 from pyosd.commands.dialogue import Dialogue
-from pyosd.errors import Invalid
+from pyosd.errors import Invalid, NotFound, PermissionDenied
 from pyosd.functions.stages import FunctionStage, decode, encode, stage_ids
 from pyosd.types import ObjectRef, ObjectType, check_ref
 from pyosd.wire.attributes import CURRENT_TYPE
 
-__all__ = ["attach", "attached", "detach"]
+__all__ = ["attach", "attached", "detach", "is_of_kind"]
 
 
 def kind_of(address: ObjectRef) -> Dialogue[ObjectType]:
@@ -23,6 +23,14 @@ def kind_of(address: ObjectRef) -> Dialogue[ObjectType]:
         return ObjectType.PARTITION if address.partition_id else ObjectType.ROOT
     found = yield from get_attributes(address, [CURRENT_TYPE])
     return ObjectType(found[0].value[0])
+
+
+def is_of_kind(address: ObjectRef, kind: ObjectType) -> Dialogue[bool]:
+    """Whether kind_of() says so, for the text of another error: False if it fails."""
+    try:
+        return (yield from kind_of(address)) is kind
+    except (NotFound, PermissionDenied):
+        return False
 
 
 def attach(table: Any, address: ObjectRef, stages: Iterable[FunctionStage]) -> Dialogue[None]:

@@ -14,7 +14,7 @@ from typing import Any
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
 from pyosd.commands.dialogue import Dialogue
-from pyosd.functions.attaching import kind_of
+from pyosd.functions.attaching import is_of_kind
 from pyosd.functions.stages import check_parameters
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, check_ref, ref
 from pyosd.wire.attributes import Page
@@ -124,7 +124,7 @@ def hooks(table: Any, address: ObjectRef) -> Dialogue[list[Hook]]:
     try:
         found = yield from get_attributes(address, ids)
     except errors.Invalid as error:
-        if (yield from kind_of(address)) is ObjectType.COLLECTION:
+        if (yield from is_of_kind(address, ObjectType.COLLECTION)):
             error.text = (
                 f"{address} is a collection or directory, which has no hooks: name its partition"
             )

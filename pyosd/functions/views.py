@@ -26,7 +26,7 @@ from pyosd.commands.objects import (
     remove,
     remove_partition,
 )
-from pyosd.functions.attaching import attach, kind_of
+from pyosd.functions.attaching import attach, is_of_kind
 from pyosd.functions.stages import FunctionStage, decode, stage_ids
 from pyosd.types import (
     JOBS_COLLECTION,
@@ -122,7 +122,9 @@ def view_create(
         try:
             yield from set_attributes(ref(made), [marker])
         except errors.Invalid as error:
-            if isinstance(base, ObjectRef) and (yield from kind_of(base)) is ObjectType.USER_OBJECT:
+            if isinstance(base, ObjectRef) and (
+                yield from is_of_kind(base, ObjectType.USER_OBJECT)
+            ):
                 error.text = (
                     f"a view shows a partition, a collection or a directory, not object {base}"
                 )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyosd.jobs.job_array import submit_job as submit
+    from pyosd.jobs.listed import partitions_with_jobs
     from pyosd.jobs.submission import Submission, list_jobs
 
-__all__ = ["Submission", "list_jobs", "submit"]
+__all__ = ["Submission", "list_jobs", "partitions_with_jobs", "submit"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +24,10 @@ def __getattr__(name: str) -> Any:
         from pyosd.jobs.job_array import submit_job
 
         return submit_job
+    if name == "partitions_with_jobs":
+        from pyosd.jobs.listed import partitions_with_jobs
+
+        return partitions_with_jobs
     from pyosd.jobs import submission
 
     return getattr(submission, name)

@@ -91,6 +91,7 @@ int main(void)
 	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
 	CHECK_EQ(osd_partition_create(txn, 0, &pid), OSD_OK);
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	osd_timers_stop(&objects->timers); /* they read the operations, too */
 	below = objects->kv->ops;
 	ops = *below;
 	ops.get = look;

@@ -147,7 +147,7 @@ def test_deactivate_and_activate(osd: Run, count: Path, obj: ObjectRef) -> None:
 
 def test_what_cannot_be_stored(osd: Run, count: Path, tmp_path: Path) -> None:
     """Nothing stays of it, and what was there is untouched."""
-    osd("fn", "put", count, "--name", "two words", code=1)
+    osd("fn", "put", count, "--name", "two words", code=2)
     osd("fn", "put", count, "--engine", "cobol", code=1)
     osd("fn", "put", count, "--partition", "0x10000", code=2)
     wrong = tmp_path / "wrong.py"

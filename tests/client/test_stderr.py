@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyosd.jobs.stderr import HEAD, unseen
+from pyosd.jobs.dialogues.stderr import HEAD, unseen
 
 TAIL = 40 << 10
 

@@ -17,9 +17,9 @@ from pyosd.cli.jobs.follow import left_by, named
 from pyosd.cli.jobs.job_verb import JobVerb, some_jobs, wholes_of
 from pyosd.cli.output.terminal import RAW, Sink, output_to
 from pyosd.jobs.dialogues.followed import FOLLOW_MOST, Backoff
+from pyosd.jobs.dialogues.stderr import STDERR_AT, unseen
 from pyosd.jobs.job import Job
 from pyosd.jobs.polling import job_statuses
-from pyosd.jobs.stderr import STDERR_AT, unseen
 from pyosd.types import AttributeId, ObjectRef
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import JobStatus, Number

@@ -36,7 +36,7 @@ from pyosd.jobs.dialogues.followed import (
     expired,
     job_error,
 )
-from pyosd.jobs.stderr import STDERR_AT, unseen
+from pyosd.jobs.dialogues.stderr import STDERR_AT, unseen
 from pyosd.types import AttributeId, AttributeValue
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import (
