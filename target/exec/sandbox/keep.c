@@ -99,8 +99,12 @@ void osd_supply_drop_kept(struct osd_sandboxes *sandboxes, const struct osd_supp
 	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox && sandboxes->fd >= 0;
 	     sandbox = next) {
 		next = sandbox->next;
-		if (sandbox->state == OSD_SANDBOX_KEPT && sandbox->supply == supply)
+		if (sandbox->supply != supply)
+			continue;
+		if (sandbox->state == OSD_SANDBOX_KEPT)
 			osd_sandbox_kill(sandboxes, sandbox);
+		else if (sandbox->state == OSD_SANDBOX_TAKEN && sandbox->principal)
+			sandbox->stale = true; /* its job may not start, and put it back */
 	}
 }
 
@@ -138,11 +142,13 @@ void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 {
 	if (!sandbox->principal)
 		sandbox->principal = strdup(principal);
+	/* The connection may be lost here, and the sandbox with it. */
+	if (sandbox->principal && !sandbox->dead && !sandboxes->stopping)
+		make_room(sandboxes, sandbox->supply);
 	if (!sandbox->principal || sandbox->dead || sandboxes->stopping) {
 		osd_sandbox_give_back(sandboxes, sandbox, true);
 		return;
 	}
-	make_room(sandboxes, sandbox->supply);
 	if (same_slot)
 		sandboxes->called = sandbox->supply;
 	tell_to_clean(sandbox, same_slot);
@@ -152,7 +158,7 @@ void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 
 void osd_sandbox_put_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox)
 {
-	if (!sandbox->principal) {
+	if (!sandbox->principal || sandbox->dead || sandbox->stale) {
 		osd_sandbox_give_back(sandboxes, sandbox, false);
 		return;
 	}

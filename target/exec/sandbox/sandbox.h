@@ -187,7 +187,7 @@ struct osd_sandbox {
 	/* Reuse (keep.c). */
 	unsigned jobs;		   /* run so far, the present one included */
 	char *principal;	   /* kept for; owned; NULL: pristine */
-	bool stale;		   /* TAKEN: not for another job, its pool was recycled */
+	bool stale;		   /* TAKEN: not for another job: its pool has changed */
 	bool ready_again;	   /* KEPT or TAKEN, and waits in NEXT after its last job */
 	uint32_t calls_seen;	   /* call line when its last job ended */
 	struct osd_kept_codes codes; /* used by the thread that has taken it, without the lock */
@@ -348,11 +348,12 @@ void osd_sandbox_rouse(struct osd_sandboxes *sandboxes);
  * function.  The reference goes. */
 void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
 		      const char *principal, uint8_t same_slot);
-/* One that was taken has run nothing: a pristine one is READY again, a renewed one is KEPT.  The reference goes. */
+/* One that was taken has run nothing: a pristine one is READY again, a renewed one is KEPT, and one that has ended
+ * meanwhile, or is stale, ends.  The reference goes. */
 void osd_sandbox_put_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);
 /* At its kill_usec: false when its time is over, true when that has been put off. */
 bool osd_sandbox_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec);
-/* Ends those that wait for another job of their principal. */
+/* Ends those that wait for another job of their principal, and those that have such a job after it. */
 void osd_supply_drop_kept(struct osd_sandboxes *sandboxes, const struct osd_supply *supply);
 
 /* ---- the connection (link.c, service.c) --------------------------------------------------------- */

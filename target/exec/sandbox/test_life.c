@@ -190,6 +190,90 @@ static void test_not_kept(void)
 	tear_down(&stage);
 }
 
+/* A sandbox that a principal has used, that has called NEXT since, and that a second job has taken. */
+static struct osd_sandbox *take_kept(struct stage *stage)
+{
+	const struct osd_sandbox_order order = {.supply = &stage->supply, .principal = "addr:a"};
+	const struct osd_call next = {.op = OSD_CALL_NEXT};
+	struct osd_sandbox *taken = take(stage);
+
+	osd_sandbox_keep(&stage->sandboxes, taken, "addr:a", 0);
+	osd_call_encode(&next, (uint8_t *)taken->shm + OSD_SHM_FRAME_AT);
+	osd_shm_post(&taken->shm->areas[0].call);
+	CHECK(take(stage) == taken);
+	CHECK(osd_sandbox_is_renewed(taken, &order));
+	return taken;
+}
+
+static unsigned count_alive(const struct stage *stage)
+{
+	unsigned count = 0;
+
+	for (const struct osd_sandbox *each = stage->sandboxes.list; each; each = each->next)
+		count += each->state != OSD_SANDBOX_SPAWNING;
+	return count;
+}
+
+enum end { IT_EXITS, ITS_POOL_IS_RECYCLED, REUSE_CHANGES };
+
+/* A kept sandbox ends, or is to end, while a job has it that does not start after all.  No other job gets it, and it
+ * takes no place of its pool for ever. */
+static void test_put_back_over(enum end end)
+{
+	const struct osd_sandbox_exit status = {.wait_status = 0};
+	struct osd_sandbox *taken;
+	struct stage stage;
+	uint64_t id;
+	int job;
+
+	set_up(&stage);
+	id = stage.sandboxes.list->id;
+	job = report_fork(&stage, id);
+	say_ready(&stage, id, job);
+	taken = take_kept(&stage);
+	if (end == IT_EXITS)
+		osd_sandbox_exited(&stage.sandboxes, id, &status);
+	else if (end == ITS_POOL_IS_RECYCLED)
+		osd_supply_replace(&stage.sandboxes, &stage.supply);
+	else
+		osd_supply_drop_kept(&stage.sandboxes, &stage.supply);
+	CHECK_EQ(count_alive(&stage), 1);
+	osd_sandbox_put_back(&stage.sandboxes, taken);
+	CHECK(!take(&stage));
+	if (end != IT_EXITS)
+		osd_sandbox_exited(&stage.sandboxes, id, &status);
+	CHECK_EQ(count_alive(&stage), 0);
+	close(job);
+	tear_down(&stage);
+}
+
+/* The connection is lost when another kept one is ended to make room: the one that was to be kept ends with it. */
+static void test_lost_while_kept(void)
+{
+	struct osd_sandbox *taken;
+	struct stage stage;
+	int jobs[2];
+
+	set_up(&stage);
+	jobs[0] = report_fork(&stage, stage.sandboxes.list->id);
+	say_ready(&stage, stage.sandboxes.list->id, jobs[0]);
+	osd_sandbox_put_back(&stage.sandboxes, take_kept(&stage));
+	CHECK_EQ(stage.sandboxes.list->state, OSD_SANDBOX_SPAWNING);
+	jobs[1] = report_fork(&stage, stage.sandboxes.list->id);
+	say_ready(&stage, stage.sandboxes.list->id, jobs[1]);
+	taken = osd_supply_find_ready(&stage.sandboxes, &stage.supply);
+	CHECK(taken != NULL);
+	taken->state = OSD_SANDBOX_TAKEN;
+	taken->references++;
+	shutdown(stage.service, SHUT_RDWR);
+	osd_sandbox_keep(&stage.sandboxes, taken, "addr:b", 0);
+	CHECK_EQ(stage.sandboxes.fd, -1);
+	CHECK(!stage.sandboxes.list);
+	close(jobs[0]);
+	close(jobs[1]);
+	tear_down(&stage);
+}
+
 /* A target that has just started lets calls wait for the first word of iosd-sandboxd, for a while. */
 static void test_due(void)
 {
@@ -220,5 +304,9 @@ int main(void)
 	test_ended_at(WHILE_SPAWNING);
 	test_ended_at(WHILE_WARMING);
 	test_ended_at(WHILE_TAKEN);
+	test_put_back_over(IT_EXITS);
+	test_put_back_over(ITS_POOL_IS_RECYCLED);
+	test_put_back_over(REUSE_CHANGES);
+	test_lost_while_kept();
 	return 0;
 }
