@@ -319,6 +319,35 @@ def test_sync(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
     assert [each.rpartition("/")[2] for each in found] == ["large.bin", "file"]
 
 
+def test_sync_removes_nothing_that_was_left_out(
+    osd: Run, top: str, tree: Path, tmp_path: Path
+) -> None:
+    there = f"osd:{top}/copy"
+    osd("sync", tree, there)
+    (tree / "2025").rename(tmp_path / "2025")
+    (tree / "2025").symlink_to(tmp_path / "2025")
+    (tree / "a.jpg").unlink()
+    (tree / "a.jpg").symlink_to(tmp_path / "not mounted")
+    (tree / "2024" / "deep" / "ünder" / "large.bin").unlink()
+    for excluded in ("2024", "2024/deep", "*/deep", "2024/deep/ün*"):
+        assert osd("sync", "-n", "--delete", "--exclude", excluded, tree, there).stdout == ""
+    done = osd("sync", "--delete", tree, there)
+    assert "left out" in done.stderr and "removed 1" in done.stderr
+    assert lines(osd, "find", f"{top}/copy/2025", "--type", "f")
+    (tree / "2025").unlink()
+    assert "removed 2" in osd("sync", "--delete", tree, there).stderr
+
+
+def test_sync_from_a_file_removes_nothing(osd: Run, top: str, tree: Path) -> None:
+    osd("cp", tree / "a.jpg", f"osd:{top}")
+    before = contents(tree)
+    done = osd("sync", "--delete", "--yes", f"osd:{top}/a.jpg", tree, code=66)
+    assert done.stderr == f"osd: '{top}/a.jpg' is no directory\n"
+    assert contents(tree) == before
+    osd("sync", "--delete", "--yes", f"osd:{top}/none", tree, code=66)
+    assert contents(tree) == before
+
+
 def test_one_that_fails(osd: Run, top: str, tree: Path) -> None:
     osd("mkdir", "-p", f"{top}/p/a.jpg")
     done = osd("cp", tree / "a.jpg", tree / "empty", f"osd:{top}/p", code=1)

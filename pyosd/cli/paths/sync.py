@@ -56,7 +56,7 @@ class LocalEntry:
     "--exclude",
     multiple=True,
     metavar="GLOB",
-    help="Leave out names or relative paths that match the pattern.",
+    help="Leave out names or relative paths that match the pattern, and all below them.",
 )
 @click.option("--names", is_flag=True, help="Print the name of each file that is copied.")
 @YES
@@ -116,14 +116,17 @@ class Plan:
         self.exclude = tuple(exclude)
         self.local = dict[str, LocalEntry]()
         self.remote = dict[str, PathInfo]()
+        self.left_out = set[str]()
 
     def _skipped(self, path: Path) -> None:
         """Report what is neither a file nor a folder, unless it is excluded anyway."""
-        if not self._excluded(str(path.relative_to(self.here))):
+        name = str(path.relative_to(self.here))
+        self.left_out.add(name)
+        if not self._excluded(name):
             say_left_out(path)
 
     def read(self, to_target: bool) -> None:
-        """List both.  Raises: Failure, NoSuchName: the source is absent."""
+        """List both.  Raises: Failure, NoSuchName: the source is absent, or no directory."""
         if self.here.is_dir():
             for path, name, is_folder in local_tree(
                 self.here, self._skipped if to_target else None
@@ -136,6 +139,8 @@ class Plan:
             raise Failure(Exit.NO_INPUT, f"'{self.here}' is no folder")
         if to_target and not self.fs.is_dir(self.there):
             return
+        if not to_target and not self.fs.info(self.there).is_directory:
+            raise Failure(Exit.NO_INPUT, f"'{self.there}' is no directory")
         start = len(self.there.rstrip("/")) + 1
         for info in self.fs.walk(self.there):
             name = info.path[start:]
@@ -146,7 +151,7 @@ class Plan:
         return any(
             fnmatch.fnmatchcase(text, each)
             for each in self.exclude
-            for text in (name, *name.split("/"))
+            for text in (*with_above(name), *name.split("/"))
         )
 
     def changed(self, to_target: bool, size_only: bool) -> list[str]:
@@ -169,9 +174,13 @@ class Plan:
         return found
 
     def extra(self, to_target: bool) -> list[str]:
-        """Names that only the destination has, the deepest first."""
+        """Names that only the destination has, the deepest first.
+
+        The source has a name that was left out, such as a link to a disk that is not mounted.
+        """
         sources, others = self._sides(to_target)
-        return sorted((name for name in others if name not in sources), reverse=True)
+        found = (name for name in others if name not in sources)
+        return sorted((n for n in found if self.left_out.isdisjoint(with_above(n))), reverse=True)
 
     def _sides(
         self, to_target: bool
@@ -220,6 +229,12 @@ class Plan:
                 (self.here / name).rmdir()
             else:
                 (self.here / name).unlink()
+
+
+def with_above(name: str) -> list[str]:
+    """A relative path, and the paths of the directories that it leads through."""
+    names = name.split("/")
+    return ["/".join(names[:count]) for count in range(1, len(names) + 1)]
 
 
 def remove_there(fs: FileSystem, path: str, is_directory: bool) -> None:
