@@ -354,7 +354,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         fs, source, new = await self._files(), _whole(path1), _whole(path2)
         check_not_jobs(fs, source)
         await self._make_above(new)
-        if source.split("/")[1] == new.split("/")[1]:
+        if len({await fs.resolve(f"/{each.split('/')[1]}") for each in (source, new)}) == 1:
             await fs.rename(source, new, replace=True)
         else:
             await fs.copy(source, new)

@@ -215,6 +215,12 @@ def test_partitions_have_names(osd: Run, tree: Path, tmp_path: Path) -> None:
     osd("mv", "/holidays", "/photos")
     assert lines(osd, "ls", "-o", "id", "/photos") == ["/photos/a.jpg"]
     assert "'holidays'" in osd("ls", "/holidays", code=66).stderr
+    found = json.loads(osd("part", "ls", "-o", "json").stdout)["partitions"]
+    (number,) = (each["id"] for each in found if each["name"] == "photos")
+    for source, new in (("photos", f"{number}/a.jpg"), (number, "photos"), (number, "photos/b")):
+        osd("mv", f"/{source}/a.jpg", f"/{new}")
+    assert lines(osd, "ls", "-o", "id", "/photos") == ["/photos/b"]
+    osd("mv", f"/{number}/b", "/photos/a.jpg")
     assert "another partition" in osd("mv", "/work", "/photos", code=1).stderr
     assert "is the id of a partition" in osd("mv", "/work", "/0x79fff", code=2).stderr
     osd("mkdir", "/0x79000")

@@ -107,6 +107,7 @@ def test_files(fs: IosdFileSystem, top: str) -> None:
     assert fs.ukey(f"{top}/a/b/f") != before
     assert fs.modified(f"{top}/a/b/f").year >= 2024
     fs.mv(f"{top}/a/b/f", f"{top}/g")
+    fs.mv(f"{top}/g", f"{int(top, 16)}/g")
     assert fs.cat(f"{top}/g") == b"new"
     fs.rmdir(f"{top}/a/b")
     with pytest.raises(FileNotFoundError):

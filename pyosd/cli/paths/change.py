@@ -100,10 +100,10 @@ def mv(settings: Settings, sources: tuple[str, ...], destination: str, no_clobbe
         moves = destinations(fs, found, settings.path(destination))
         check_apart(moves)
         for source, new in moves:
-            if in_one_partition(source, new):
+            check_not_jobs(fs, source)
+            if in_one_partition(fs, source, new):
                 fs.rename(source, new, replace=not no_clobber)
                 continue
-            check_not_jobs(fs, source)
             if fs.is_dir(source):
                 raise Failure(
                     Exit.FAILED,
@@ -114,10 +114,15 @@ def mv(settings: Settings, sources: tuple[str, ...], destination: str, no_clobbe
             fs.unlink(source)
 
 
-def in_one_partition(source: str, new: str) -> bool:
-    """Whether the target moves it in one step: within a partition, or as the partition's own name."""
+def in_one_partition(fs: FileSystem, source: str, new: str) -> bool:
+    """Whether the target moves it in one step: within a partition, or as the partition's own name.
+
+    One path can have the id of a partition, and the other its name.
+    """
     old, there = split(source), split(new)
-    return old[:1] == there[:1] or len(old) == len(there) == 1
+    if old[:1] == there[:1] or len(old) == len(there) == 1:
+        return True
+    return bool(old) and fs.resolve(f"/{old[0]}") == fs.resolve(f"/{there[0]}")
 
 
 def destinations(fs: FileSystem, sources: list[str], destination: str) -> list[tuple[str, str]]:
