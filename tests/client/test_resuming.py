@@ -243,6 +243,23 @@ def test_two_at_a_time(
     assert len(target.list_objects(zone.partition_id)) == 1
 
 
+def test_a_source_that_changes_meanwhile(
+    target: Target, zone: ObjectRef, source: Path, records: TransferRecords
+) -> None:
+    """The copy would be of two versions, and younger than the source: `osd sync` would leave it."""
+
+    def change(count: int) -> None:
+        if source.read_bytes() == content():
+            with source.open("r+b") as file:
+                file.write(b"changed")
+            os.utime(source, (1e9, 1e9))
+
+    moved = put(target, zone, source, records, progress=change)
+    assert "changed while it was read" in str(moved.error)
+    assert target.list_objects(zone.partition_id) == []
+    check_stored(target, zone, source, records, put(target, zone, source, records))
+
+
 def test_what_is_refused_leaves_nothing(
     target: Target, zone: ObjectRef, source: Path, records: TransferRecords
 ) -> None:

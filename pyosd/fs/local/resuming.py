@@ -8,6 +8,7 @@ that the record names, and the pieces that are stored here the checksums that th
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections import deque
@@ -95,7 +96,8 @@ def put_large(
         make: makes the object.
         record: what is known of an earlier transfer to the same name; None: it cannot be continued.
 
-    Raises: OSError, OSDError: the object is removed, or the record keeps it.
+    Raises: OSError: also if the file changes meanwhile; OSDError.  The object is removed, or the record
+        keeps it.
     """
     source = yield from blocking_call(lambda: path.open("rb", buffering=0))
     with source:
@@ -109,6 +111,7 @@ def put_large(
             source.seek(at)
             tell(at)
             length = yield from write_pieces(made, source, tell, at)
+            _check_unchanged(path, source, facts, length)
             yield from name(made, [_NO_MARK] if marked else [])
         except GeneratorExit:
             raise
@@ -124,6 +127,13 @@ def _facts_of(source: RawIOBase) -> TransferFacts:
     state = os.fstat(source.fileno())
     inode = [state.st_dev, state.st_ino]
     return {"length": state.st_size, "modified_ns": state.st_mtime_ns, "inode": inode}
+
+
+def _check_unchanged(path: Path, source: RawIOBase, facts: TransferFacts, length: int) -> None:
+    """Raises: OSError: a copy of two versions looks whole.  A file that only grows is copied as it was."""
+    state = os.fstat(source.fileno())
+    if state.st_size == length and state.st_mtime_ns != facts["modified_ns"]:
+        raise OSError(errno.EBUSY, "it changed while it was read", str(path))
 
 
 def _mark(record: TransferRecord, facts: TransferFacts, made: ObjectRef) -> Dialogue[bool]:
