@@ -443,6 +443,10 @@ def test_data_of_objects(api: Reductions, put: Put) -> None:
     status, headers, found = api.get(part)
     assert (status, found) == (206, data[5_000_000:5_000_010])
     assert headers["Content-Range"] == f"bytes 5000000-5000009/{len(data)}"
+    for condition, code in ((headers["ETag"], 206), ('"of another version"', 200)):
+        asked = {"Range": "bytes=5000000-5000009", "If-Range": condition}
+        status, _, found = api.get(urllib.request.Request(url, headers=asked))
+        assert (status, found == data) == (code, code == 200)
     for wrong in ("bytes=20000000-", "bytes=9-3", "lines=1-2"):
         status, _, found = api.get(urllib.request.Request(url, headers={"Range": wrong}))
         assert status == 416 and json.loads(found)["error"]["message"]

@@ -368,9 +368,11 @@ class ReductionServer:
             place = await self._patiently(lambda: self._file(f"/{request.match_info['path']}"))
         except NotFound as error:
             raise ArrayRefusal("no such object", str(error), status=404) from None
-        headers = {"Accept-Ranges": "bytes", "ETag": f'"{place.version.hex()}"'}
+        tag = f'"{place.version.hex()}"'
+        headers = {"Accept-Ranges": "bytes", "ETag": tag}
         start, end, status = 0, place.length, 200
-        if "Range" in request.headers:
+        # A client that continues a download of another version gets all of this one.
+        if "Range" in request.headers and request.headers.get("If-Range", tag) == tag:
             start, end = range_of(request, place.length)
             status = 206
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{place.length}"
