@@ -24,7 +24,7 @@ class FileSystem(FileTable, Blocking):
     def __init__(self, target: Any, base: ObjectRef | None = None) -> None:
         """Args: target: a Target.  base: the partition or directory that paths begin at; None: the root."""
         self.target, self.base = target, base
-        self.partitions: dict[str, ObjectRef] = {}
+        self.partitions: dict[str, tuple[ObjectRef, float]] = {}
 
     def carry(self, dialogue: Dialogue[R]) -> R:
         """Carry a dialogue to its end.  Returns: its value."""
@@ -75,7 +75,7 @@ class AsyncFileSystem(FileTable, Awaiting):
     def __init__(self, target: Any, base: ObjectRef | None = None) -> None:
         """Args: target: an AsyncTarget.  base: as of FileSystem."""
         self.target, self.base = target, base
-        self.partitions: dict[str, ObjectRef] = {}
+        self.partitions: dict[str, tuple[ObjectRef, float]] = {}
 
     async def carry(self, dialogue: Dialogue[R]) -> R:
         """Carry a dialogue to its end.  Returns: its value."""

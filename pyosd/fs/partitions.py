@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
+from time import monotonic
 from typing import Any
 
 from pyosd import errors
@@ -30,6 +32,8 @@ __all__ = [
     "top_info",
 ]
 
+KEPT_S = 1.0
+"""Seconds that the name of a partition is used for: another client can give it to another one."""
 _TIMES = (
     AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.CREATED),
     AttributeId(Page.PARTITION_TIMESTAMPS, Timestamp.DATA_MODIFIED),
@@ -80,28 +84,33 @@ def named_refusal(error: errors.OSDError, path: str, known: int = 1) -> errors.O
 
 
 def find_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
-    """The partition that has an id or a name.  A name is looked up once for each file system.
+    """The partition that has an id or a name.  A name is looked up again after KEPT_S.
 
     Raises: NoSuchName: no partition has the name.
     """
     number = named_id(name)
     if number is not None:
         return ref(number)
-    known: dict[str, ObjectRef] = fs.partitions
-    if name not in known:
-        try:
-            entry = yield from names.lookup(ROOT, encoded([name]))
-        except (errors.Invalid, errors.NotFound):
-            raise errors.NoSuchName(*_NO_NAME, f"no partition has the name {name!r}") from None
-        known[name] = ref(entry.object.partition_id)
-    return known[name]
+    known: dict[str, tuple[ObjectRef, float]] = fs.partitions
+    found, since = known.get(name, (ROOT, -inf))
+    now = monotonic()
+    if now < since + KEPT_S:
+        return found
+    try:
+        entry = yield from names.lookup(ROOT, encoded([name]))
+    except (errors.Invalid, errors.NotFound):
+        known.pop(name, None)
+        raise errors.NoSuchName(*_NO_NAME, f"no partition has the name {name!r}") from None
+    found = ref(entry.object.partition_id)
+    known[name] = found, now
+    return found
 
 
 def make_partition(fs: Any, name: str) -> Dialogue[ObjectRef]:
     """Make a partition that has a name.  Raises: NameExists, Invalid."""
     check_name(name)
     made = ref((yield from create_partition(name=name)))
-    fs.partitions[name] = made
+    fs.partitions[name] = made, monotonic()
     return made
 
 

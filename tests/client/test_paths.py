@@ -13,6 +13,7 @@ import pytest
 from pyosd import connect, errors
 from pyosd.commands import names
 from pyosd.commands.dialogue import Sleep
+from pyosd.fs import partitions
 from pyosd.fs.paths import encoded, fixed_part, join, split
 from pyosd.osd._paths.patterns import matcher
 from pyosd.target import Target
@@ -284,6 +285,20 @@ def test_partitions_have_names(fs: Face, target: Target, zone: ObjectRef, top: s
     assert f"/{name}" in paths(fs.ls("/"))
     assert top not in paths(fs.ls("/"))
     assert paths(fs.glob("/photos-*/a*")) == [f"/{name}/a.jpg"]
+    target.unlink(ref(), name)
+
+
+def test_the_name_of_another_partition(
+    fs: Face, target: Target, zone: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session can last for months, and other clients give a name to another partition meanwhile."""
+    monkeypatch.setattr(partitions, "KEPT_S", 0.0)
+    name = f"data-{zone}"
+    target.link(ref(), name, zone)
+    assert fs.resolve(f"/{name}") == zone
+    other = ref(target.create_partition())
+    target.link(ref(), name, other, replace=True)
+    assert fs.write_bytes(f"/{name}/f", b"x").partition_id == other.partition_id
     target.unlink(ref(), name)
 
 
