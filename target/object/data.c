@@ -471,6 +471,8 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 	if (object->has_files) {
 		directories = atomic_exchange(&object->directories_unsynced, false);
 		status = osd_tier_sync(&object->file, directories);
+		if (status == OSD_E_NO_OBJECT && atomic_load(&object->length) == 0)
+			status = OSD_OK; /* its files are made with the first byte */
 	}
 	if (status == OSD_OK)
 		status = osd_kv_flush(object->objects->kv);

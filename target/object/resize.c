@@ -301,7 +301,7 @@ enum osd_status osd_replace_prepare(struct osd_object *object, const void *data,
 		status = osd_tier_write(&punch->fresh, 0, data, (size_t)length);
 	if (status == OSD_OK)
 		status = osd_tier_truncate(&punch->fresh, length);
-	if (status == OSD_OK)
+	if (status == OSD_OK && length) /* without a byte there is no file */
 		status = osd_tier_sync(&punch->fresh, true);
 	if (status != OSD_OK)
 		osd_punch_undo(object, punch);

@@ -119,8 +119,9 @@ static void test_refused(bool on_disk)
 		{.kind = OSD_CHANGE_PUNCH, .offset = 2, .length = 300},
 		{.kind = OSD_CHANGE_REPLACE, .data = "other", .length = 5},
 		{.kind = OSD_CHANGE_REPLACE, .data = "longer than before", .length = 18},
+		{.kind = OSD_CHANGE_REPLACE, .data = "", .length = 0},
 	};
-	static const uint64_t lengths[] = {14, 3000002, 7, 2, 5, 18};
+	static const uint64_t lengths[] = {14, 3000002, 7, 2, 5, 18, 0};
 	struct test_store store;
 	struct osd_object *object;
 	uint8_t bytes[16];
@@ -148,6 +149,7 @@ static void test_refused(bool on_disk)
 		CHECK_EQ(refuser.calls, 3);
 		OK(osd_object_length(object, &length));
 		CHECK_EQ(length, lengths[i]);
+		OK(osd_object_flush(object));
 		CHECK_EQ(test_get(store.objects, refuser.id, 0x10001, 1, bytes, sizeof(bytes)), 3);
 		osd_object_put(object);
 	}
