@@ -5,8 +5,7 @@
 
 The target is the storage option `target`, or IOSD_TARGET, or the profile's.  Credentials are those of the
 environment, of the profile, or the local one of a target that this user serves.  Paths begin with a
-partition, by id or by name, and have no slash in front.
-Directories are real ones; writing a file makes those that it needs.
+partition, by id or by name, and have no slash in front.  Writing a file makes the directories it needs.
 """
 
 from __future__ import annotations
@@ -356,9 +355,10 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         await self._make_above(new)
         if len({await fs.resolve(f"/{each.split('/')[1]}") for each in (source, new)}) == 1:
             await fs.rename(source, new, replace=True)
-        else:
-            await fs.copy(source, new)
-            await fs.unlink(source)
+            return
+        was = await fs.resolve(source)
+        await fs.copy(source, new)
+        await fs.unlink(source, expected=was)
 
     async def _rm_file(self, path: str, **kwargs: Any) -> None:
         await (await self._files()).unlink(_whole(path))

@@ -122,12 +122,19 @@ def rmdir(fs: Any, path: str) -> Dialogue[None]:
         yield from names.remove_directory(base, rest)
 
 
-def unlink(fs: Any, path: str, *, missing_ok: bool = False) -> Dialogue[None]:
-    """Remove a name of a user object, and the object with its last name."""
+def unlink(
+    fs: Any, path: str, *, missing_ok: bool = False, expected: ObjectRef | None = None
+) -> Dialogue[None]:
+    """Remove a name of a user object, and the object with its last name.
+
+    Args: expected: the object that must have the name.
+
+    Raises: NoSuchName, IsADirectory; NameChanged: another object than expected has the name.
+    """
     base, rest = yield from name_place(fs, path)
     try:
         with about(fs, path):
-            yield from names.unlink(base, rest)
+            yield from names.unlink(base, rest, expected=expected.object_id if expected else 0)
     except errors.NoSuchName:
         if not missing_ok:
             raise

@@ -210,6 +210,8 @@ def test_moves_links_and_copies(fs: Face, top: str) -> None:
     assert bytes(fs.read_bytes(f"{top}/d")) == b"a"
     with pytest.raises(FileExistsError):
         fs.copy(f"{top}/b", f"{top}/d", replace=False)
+    with pytest.raises(errors.NameChanged):
+        fs.unlink(f"{top}/b", expected=ref(1, 2))
     fs.unlink(f"{top}/b")
     assert bytes(fs.read_bytes(f"{top}/c")) == b"a"
     with pytest.raises(FileNotFoundError):

@@ -110,8 +110,9 @@ def mv(settings: Settings, sources: tuple[str, ...], destination: str, no_clobbe
                     f"'{source}' is a directory, and '{new}' is in another partition: copy it with "
                     "osd cp -r, then remove it",
                 )
+            was = fs.resolve(source)
             fs.copy(source, new, replace=not no_clobber)
-            fs.unlink(source)
+            fs.unlink(source, expected=was)
 
 
 def in_one_partition(fs: FileSystem, source: str, new: str) -> bool:
