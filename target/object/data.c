@@ -461,22 +461,26 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 	return status;
 }
 
+/* Another thread that syncs meanwhile does not rely on this one for the names. */
+static enum osd_status sync_files(struct osd_object *object)
+{
+	bool directories = atomic_load(&object->directories_unsynced);
+	enum osd_status status = osd_tier_sync(&object->file, directories);
+
+	if (status == OSD_OK && directories)
+		atomic_store(&object->directories_unsynced, false);
+	if (status == OSD_E_NO_OBJECT && atomic_load(&object->length) == 0)
+		return OSD_OK; /* its files are made with the first byte */
+	return status;
+}
+
 enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 {
-	bool directories = false;
 	enum osd_status status = OSD_OK;
 
 	if (!(flags & OSD_DATA_FUA) && !object->objects->sync_data)
 		return OSD_OK;
-	if (object->has_files) {
-		directories = atomic_exchange(&object->directories_unsynced, false);
-		status = osd_tier_sync(&object->file, directories);
-		if (status == OSD_E_NO_OBJECT && atomic_load(&object->length) == 0)
-			status = OSD_OK; /* its files are made with the first byte */
-	}
-	if (status == OSD_OK)
-		status = osd_kv_flush(object->objects->kv);
-	if (status != OSD_OK && directories)
-		atomic_store(&object->directories_unsynced, true);
-	return status;
+	if (object->has_files)
+		status = sync_files(object);
+	return status == OSD_OK ? osd_kv_flush(object->objects->kv) : status;
 }

@@ -324,6 +324,8 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	bool tail = old_length > object->file.head_bytes || object->untrimmed;
 
 	osd_tier_file_adopt(&object->file, &punch->fresh);
+	if (punch->length == 0) /* the files have yet to be made */
+		atomic_store(&object->directories_unsynced, true);
 	punch->is_open = false;
 	object->generation = punch->generation; /* first: see osd_cache_remove */
 	object->spare_generation = old_name.generation;

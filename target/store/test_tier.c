@@ -92,10 +92,12 @@ static void test_tail_begins(struct osd_tier *tier, struct osd_fault_plan *tails
 	CHECK_BYTES(back, got, bytes, sizeof(bytes));
 	CHECK_EQ(calls(tails), 1);
 	OK(osd_tier_sync(&file, false));
+	CHECK_EQ(calls(tails), 2); /* its data, and its name, which is new */
+	OK(osd_tier_sync(&file, false));
 	CHECK_EQ(calls(tails), 1);
 	osd_tier_shut(&file);
 	OK(osd_tier_sync(&file, false));
-	CHECK_EQ(calls(tails), 2);
+	CHECK_EQ(calls(tails), 2); /* opened, synced */
 	OK(osd_tier_part_sizes(&file, &head, &tail));
 	CHECK_EQ(head, HEAD);
 	CHECK_EQ(tail, 100);

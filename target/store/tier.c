@@ -50,6 +50,8 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
 	file->head_bytes = other->head_bytes;
 	file->head_on = other->head_on;
 	file->no_tail = false; /* a link may have given it one */
+	atomic_store(&file->tails_made, atomic_load(&other->tails_made));
+	atomic_store(&file->tails_synced, atomic_load(&other->tails_synced));
 	atomic_store(&file->head, atomic_exchange(&other->head, NULL));
 	atomic_store(&file->tail, atomic_exchange(&other->tail, NULL));
 	osd_rw_unlock(&file->replaced);
@@ -81,6 +83,8 @@ enum osd_status osd_tier_open_part(struct osd_tier_file *file, bool tail, bool c
 						    create ? OSD_DATA_CREATE : 0, &open);
 		if (tail)
 			file->no_tail = status == OSD_E_NO_OBJECT;
+		if (tail && create && status == OSD_OK) /* before another thread finds it open */
+			atomic_fetch_add(&file->tails_made, 1);
 		if (status == OSD_OK)
 			atomic_store_explicit(slot, open, memory_order_release);
 		osd_unlock(&file->lock);
@@ -324,10 +328,12 @@ static enum osd_status sync_names(struct osd_tier_file *file, bool tail)
 static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
 {
 	struct osd_data_op head = {.act = OSD_DATA_SYNC}, tail = {.act = OSD_DATA_SYNC};
+	uint64_t made = atomic_load(&file->tails_made);
 	enum osd_status status = open_written(file, &head.file, &tail.file);
 
 	if (status != OSD_OK)
 		return status;
+	directories = directories || atomic_load(&file->tails_synced) < made;
 	osd_data_both(file->tier->both, &head, &tail);
 	status = both_ended(file, &head, &tail);
 	if (status == OSD_OK && directories && head.file)
@@ -335,6 +341,8 @@ static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
 	if (status == OSD_OK && directories && tail.file &&
 	    (!head.file || osd_tier_store_of(file, true) != osd_tier_store_of(file, false)))
 		status = sync_names(file, true);
+	if (status == OSD_OK && directories)
+		osd_raise_to(&file->tails_synced, made);
 	return status;
 }
 

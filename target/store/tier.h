@@ -40,6 +40,8 @@ struct osd_tier_file {
 	bool no_tail;				    /* under lock: known not to exist */
 	struct osd_rwlock replaced;		    /* written while adopting; see osd_tier_sync */
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
+	/* Times that a tail was opened which may have been made then, and how many of these names are synced. */
+	_Atomic uint64_t tails_made, tails_synced;
 };
 
 struct osd_tier_handles {
@@ -103,8 +105,8 @@ enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file 
 bool osd_tier_can_clone(const struct osd_tier *tier);
 /* Milliseconds since 1970; applies to the open files. */
 enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
-/* Syncs the data; with directories also the names.  The only call that needs no lock on the
- * object's bytes. */
+/* Syncs the data; with directories, or if there may be a new tail, also the names.  The only call that needs no lock
+ * on the object's bytes. */
 enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
 /* Of the bytes in one of the two files, in its own offsets, where the store keeps checksums: as osd_sums_check.
  * OSD_E_NO_OBJECT: there is no such file. */
