@@ -64,6 +64,7 @@ struct osd_zygote {
 	uint64_t set_bytes; /* zygote_frame.h, ZYGOTE_READY */
 	unsigned threads;   /* the same */
 	bool ready, retiring;
+	bool explained; /* it has said why it ends before it is ready */
 };
 
 /* The keys of a pool in the file or the options; borrowed.  NULL: the key is not given. */
@@ -224,7 +225,7 @@ void osd_pools_release(struct osd_daemon *daemon);
 /* ---- package_set.c --------------------------------------------------------------------------- */
 
 /* Whether a package set's folder exists and only root and our user could have changed it; else why says
- * what is wrong.  The zygote checks the content, before it imports any of it. */
+ * what is wrong; otherwise why stays as it was.  The zygote checks the content, before it imports any of it. */
 bool osd_package_set_check(const char *folder, char why[ZYGOTE_TEXT_MAX]);
 
 /* ---- janitor.c ------------------------------------------------------------------------------- */

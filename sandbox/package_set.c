@@ -42,7 +42,6 @@ bool osd_package_set_check(const char *folder, char why[ZYGOTE_TEXT_MAX])
 	int result;
 
 	finding = why;
-	why[0] = '\0';
 	result = nftw(folder, check_entry, FOLDERS_OPEN, FTW_PHYS);
 	if (result < 0)
 		snprintf(why, ZYGOTE_TEXT_MAX, "package set: cannot read %.300s: %s", folder,

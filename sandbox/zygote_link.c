@@ -171,7 +171,7 @@ void osd_zygote_count_fork(struct osd_daemon *daemon, struct osd_zygotes *pool)
 static void gone(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned index)
 {
 	struct osd_zygote *zygote = &pool->zygotes[index];
-	bool expected = zygote->retiring, was_ready = zygote->ready;
+	bool expected = zygote->retiring, was_ready = zygote->ready, explained = zygote->explained;
 	bool steady = osd_monotonic_usec() - zygote->born_usec >= STEADY_USEC;
 
 	bury(zygote); /* returns when every sandbox of its namespace is dead, too */
@@ -182,7 +182,7 @@ static void gone(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned i
 		snprintf(pool->why, sizeof(pool->why), "its zygote died");
 		if (steady)
 			pool->failed = 0;
-	} else if (!pool->why[0]) {
+	} else if (!explained) {
 		snprintf(pool->why, sizeof(pool->why), "it ended without a word");
 	}
 	if (was_ready && pool->failed == 0) {
@@ -213,13 +213,15 @@ void osd_zygotes_retire(struct osd_daemon *daemon, struct osd_zygotes *pool)
 }
 
 static void hear_failure(struct osd_daemon *daemon, struct osd_zygotes *pool,
-			 struct zygote_message *message)
+			 struct osd_zygote *zygote, struct zygote_message *message)
 {
 	message->text[sizeof(message->text) - 1] = '\0';
-	if (message->serial)
+	if (message->serial) {
 		osd_slot_failed(daemon, message);
-	else /* its end follows */
+	} else { /* its end follows */
 		memcpy(pool->why, message->text, sizeof(pool->why));
+		zygote->explained = true;
+	}
 }
 
 void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsigned index)
@@ -256,7 +258,7 @@ void osd_zygote_serve(struct osd_daemon *daemon, struct osd_zygotes *pool, unsig
 		osd_slot_resized(daemon, &message);
 		break;
 	case ZYGOTE_FAILED:
-		hear_failure(daemon, pool, &message);
+		hear_failure(daemon, pool, zygote, &message);
 		break;
 	}
 	osd_fds_close(&fd, fd_count);

@@ -7,11 +7,12 @@ import json
 import os
 import shutil
 import signal
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from proxy import FAILING, SERVING, STARTING, Daemon, alive
+from proxy import FAILING, HELLO, SERVING, STARTING, Daemon, alive
 
 from iosd_host.config.packages import PackageSet, id_of, seal
 from tests.package_sets import make
@@ -203,6 +204,9 @@ def test_only_what_was_built_is_served(sets: Path, tmp_path: Path) -> None:
     try:
         for pool, words in REASONS.items():
             assert words in daemon.wait_for_pool(pool, FAILING).why
+        for _ in range(20):  # while they are tried again, too
+            daemon.send(HELLO, 0, struct.pack(">I", 4))
+            assert all(daemon.wait_for_pool(pool, FAILING).why for pool in REASONS)
         daemon.wait_for_pool("fine", SERVING)
         assert line(daemon, "import greeting; print(1)", "fine") == "1"
         assert line(daemon, "print(2)") == "2"
