@@ -164,6 +164,12 @@ class Program(Nouns):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run it; an interrupt, and output that cannot be written, end it with a documented code."""
         open_closed()
+        if "_OSD_COMPLETE" in os.environ:
+            from click.shell_completion import add_completion_class
+
+            from pyosd.cli.frame.bash_words import BashWords
+
+            add_completion_class(BashWords, "bash")
         try:
             try:
                 return super().main(*args, **kwargs)

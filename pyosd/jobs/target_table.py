@@ -9,8 +9,9 @@ from pyosd.commands.attributes import get_attribute
 from pyosd.commands.dialogue import Dialogue, Method, OwnMethod, blocking_call
 from pyosd.iscsi.session import local_address
 from pyosd.jobs.submission import jobs_of
-from pyosd.types import ObjectRef
+from pyosd.types import ObjectRef, PartitionId
 from pyosd.wire.attributes import CURRENT_PRINCIPAL
+from pyosd.wire.job_status import JobStatus
 
 __all__ = ["TargetTable"]
 
@@ -33,8 +34,13 @@ def principals(target: Any, obj: ObjectRef) -> Dialogue[frozenset[str]]:
     return frozenset((f"addr:{own}", f"addr:[{own}]", *user))
 
 
+def jobs(partition_id: PartitionId) -> Dialogue[list[JobStatus]]:
+    """Every job whose surrogate is in a partition, by id, in one command."""
+    return jobs_of(partition_id)
+
+
 class TargetTable:
     """Methods about jobs."""
 
     principals = OwnMethod(principals)
-    jobs = Method(jobs_of)
+    jobs = Method(jobs)

@@ -23,7 +23,7 @@ import threading
 import traceback
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
 
 import pyosd.osd
@@ -68,9 +68,21 @@ def run(file: Path, words: list[str]) -> int:
             trace = trace.tb_next
         traceback.print_exception(type(error), error, trace)
         if trace is not None and os.environ.get("IOSD_DEBUGGER"):
+            end_in_script(trace)
             importlib.import_module("pdb").post_mortem(trace)
         return 1
     return 0
+
+
+def end_in_script(trace: TracebackType) -> None:
+    """Cut off the frames of this library at the end of a traceback: a debugger stops in the last one."""
+    own = str(Path(__file__).parent.parent) + os.sep  # of pyosd
+    last, each = trace, trace.tb_next
+    while each is not None:
+        if not each.tb_frame.f_code.co_filename.startswith(own):
+            last = each
+        each = each.tb_next
+    last.tb_next = None
 
 
 def exit_code(left: SystemExit) -> int:

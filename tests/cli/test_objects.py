@@ -207,6 +207,38 @@ def test_completion_of_functions(osd: Run, tmp_path: Path) -> None:
     osd("fn", "rm", "completed")
 
 
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("attach 0x10000 comp", "completed"),
+        ("hook add 0x10000 comp", "completed"),
+        ("view create /v comp", "completed"),
+        ("exec --pool def", "default"),
+        ("pool show def", "default"),
+        ("ls osd:/", "osd:/{pid}/"),
+        ("sync photos osd : /", "/{pid}/"),  # bash ends words at the colon
+        ("sync photos osd :", "/{pid}/"),
+    ],
+)
+def test_completion_knows(osd: Run, pid: str, tmp_path: Path, words: str, wanted: str) -> None:
+    if wanted == "completed":
+        file = tmp_path / "completed.py"
+        file.write_text("def main(args):\n    return 1\n")
+        osd("fn", "put", file)
+    count = str(len(words.split()))
+    environment = {"_OSD_COMPLETE": "bash_complete", "COMP_WORDS": f"osd {words}"}
+    done = CliRunner().invoke(main, [], prog_name="osd", env=environment | {"COMP_CWORD": count})
+    assert f"plain,{wanted.format(pid=pid)}" in done.output.split()
+    if wanted == "completed":
+        osd("fn", "rm", "completed")
+
+
+def test_completion_of_local_paths(osd: Run) -> None:
+    environment = {"_OSD_COMPLETE": "bash_complete", "COMP_WORDS": "osd cp ph", "COMP_CWORD": "2"}
+    done = CliRunner().invoke(main, [], prog_name="osd", env=environment)
+    assert done.output.split() == ["file,ph"]
+
+
 def test_completion_scripts(osd: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_OSD_COMPLETE" in osd("completion", shell).stdout

@@ -70,6 +70,20 @@ def test_a_folder_there_and_back(osd: Run, top: str, tree: Path, tmp_path: Path)
     ]
 
 
+def test_a_new_partition_is_reported(osd: Run, tree: Path) -> None:
+    said = "/mistyped-cp is a new partition"
+    assert said in osd("cp", "-r", tree, "osd:/mistyped-cp").stderr
+    assert "new partition" not in osd("cp", "-r", tree, "osd:/mistyped-cp").stderr
+    inside = osd("cp", "-r", "osd:/mistyped-cp", "osd:/mistyped-inside")
+    assert "/mistyped-inside is a new partition" in inside.stderr
+    planned = osd("sync", "-n", tree, "osd:/mistyped-sync/below")
+    assert "/mistyped-sync would be a new partition" in planned.stderr
+    done = osd("sync", tree, "osd:/mistyped-sync/below")
+    assert "/mistyped-sync is a new partition" in done.stderr
+    for name in ("cp", "inside", "sync"):
+        osd("part", "rm", "--contents", "-y", f"/mistyped-{name}")
+
+
 def test_copies_are_compared(
     osd: Run, top: str, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

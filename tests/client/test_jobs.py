@@ -313,6 +313,8 @@ def test_what_cannot_be_sent(osd_url: str, target: Target, zone: ObjectRef) -> N
         TypeError, match=r"a number, as 0x10000, not '0x10000': int\('0x10000', 0\)"
     ):
         target.list_objects("0x10000")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^jobs\(\) missing 1 required positional argument"):
+        target.jobs()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="id is a number, as 0x10000, not ObjectRef"):
         [*target.jobs(zone)]  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"arguments travel as JSON: .*set"):

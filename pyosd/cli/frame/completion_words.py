@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Words for a shell's completion: ids of the partitions, objects and jobs, and names of the functions,
-that exist now.
+"""Words for a shell's completion: ids of the partitions, objects and jobs, and names of the functions
+and pools, that exist now.
 
 A completion that is slow or fails is worse than none: after a fifth of a second there are no words.
 """
@@ -19,7 +19,7 @@ import click
 if TYPE_CHECKING:
     from pyosd.target import Target
 
-__all__ = ["addresses", "collections", "functions", "jobs", "paths"]
+__all__ = ["addresses", "collections", "functions", "jobs", "paths", "pools"]
 
 PATIENCE_S = 0.2
 MOST = 200  # words that a person can still look through
@@ -51,14 +51,28 @@ def functions(ctx: click.Context, incomplete: str) -> list[str]:
     return _collect(ctx, incomplete, _functions)
 
 
+def pools(ctx: click.Context, incomplete: str) -> list[str]:
+    """Names of pools that take jobs."""
+    return _collect(ctx, incomplete, _pools)
+
+
+def _pools(target: Target, _incomplete: str) -> Iterator[str]:
+    from pyosd.commands.pool_status import GONE
+
+    yield from sorted(each.name for each in target.pools() if each.state not in GONE)
+
+
 def _functions(target: Target, incomplete: str) -> Iterator[str]:
     yield from sorted({each.name for each in target.functions.ls() if each.name})
 
 
 def _paths(target: Target, incomplete: str) -> Iterator[str]:
-    above = incomplete.rpartition("/")[0]
+    from pyosd.fs.paths import SCHEME
+
+    scheme = SCHEME if incomplete.startswith(SCHEME) else ""
+    above = incomplete.removeprefix(scheme).rpartition("/")[0]
     for each in target.fs.iterdir(above or "/"):
-        yield f"{above}/{each.name}" + ("/" if each.is_directory else "")
+        yield f"{scheme}{above}/{each.name}" + ("/" if each.is_directory else "")
 
 
 def _addresses(target: Target, incomplete: str) -> Iterator[str]:

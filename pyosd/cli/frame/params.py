@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ __all__ = [
     "NumberParam",
     "PathParam",
     "SizeParam",
+    "completed",
+    "completing",
 ]
 
 
@@ -50,6 +53,13 @@ def completed(what: str, ctx: click.Context, incomplete: str) -> list[Completion
     from pyosd.cli.frame import completion_words
 
     return [CompletionItem(each) for each in getattr(completion_words, what)(ctx, incomplete)]
+
+
+def completing(
+    what: str,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """The completion of a parameter that takes any text.  what: as of completed()."""
+    return lambda ctx, _param, incomplete: completed(what, ctx, incomplete)
 
 
 class AddressParam(ParamType[ObjectRef]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from pyosd.cli.frame.params import ADDRESS
+from pyosd.cli.frame.params import ADDRESS, completing
 from pyosd.cli.frame.verb import Listing, Settings, Verb
 from pyosd.cli.functions.names import NAME, PARTITION, functions_of
 from pyosd.cli.output.tables import Column, JsonRow
@@ -41,7 +41,7 @@ def stage_of(functions: Functions, text: str, inherited: bool) -> FunctionStage:
 
 @click.command(cls=Verb)
 @click.argument("address", type=ADDRESS)
-@click.argument("stages", metavar="STAGE...", nargs=-1)
+@click.argument("stages", metavar="STAGE...", nargs=-1, shell_complete=completing("functions"))
 @click.option("--none", "cut", is_flag=True, help="Attach nothing, not even inherited functions.")
 @click.option(
     "--inherit/--no-inherit",

@@ -7,7 +7,7 @@ import click
 
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import ADDRESS, NUMBER
+from pyosd.cli.frame.params import ADDRESS, NUMBER, completing
 from pyosd.cli.frame.verb import Failure, Listing, Settings, Verb
 from pyosd.cli.functions.attach import stage_of
 from pyosd.cli.functions.names import PARTITION, functions_of
@@ -38,7 +38,7 @@ def hook() -> None:
 
 @hook.command(cls=Verb)
 @click.argument("address", type=ADDRESS)
-@click.argument("function", metavar="FUNCTION")
+@click.argument("function", metavar="FUNCTION", shell_complete=completing("functions"))
 @click.option(
     "--check",
     "checked",

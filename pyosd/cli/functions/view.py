@@ -10,7 +10,7 @@ import click
 from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import ADDRESS, NEW_PARTITION
+from pyosd.cli.frame.params import ADDRESS, NEW_PARTITION, completing
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb
 from pyosd.cli.functions.attach import names_of, stage_of
 from pyosd.cli.functions.names import PARTITION, functions_of
@@ -70,7 +70,7 @@ def partition_of(address: ObjectRef) -> PartitionId:
 
 @view.command(cls=Verb)
 @click.argument("view", metavar="VIEW", type=NEW_PARTITION)
-@click.argument("stages", metavar="[STAGE]...", nargs=-1)
+@click.argument("stages", metavar="[STAGE]...", nargs=-1, shell_complete=completing("functions"))
 @click.option(
     "--of",
     "base",

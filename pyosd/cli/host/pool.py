@@ -12,6 +12,7 @@ import click
 
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.nouns import Nouns
+from pyosd.cli.frame.params import completing
 from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.output.tables import (
     Column,
@@ -169,7 +170,7 @@ def lines_of(record: JsonRow) -> Iterator[str]:
 
 
 @click.command(cls=Listing)
-@click.argument("name", default="default")
+@click.argument("name", default="default", shell_complete=completing("pools"))
 @click.pass_obj
 def show(settings: Settings, name: str) -> None:
     """Show a pool with its limits, and why it is out of service.  [default]"""

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import click
 
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.params import ADDRESS, AFTER, ARRAY, BEGIN, DURATION, PATH, RETRY_ON, TAG
+from pyosd.cli.frame.params import (
+    ADDRESS,
+    AFTER,
+    ARRAY,
+    BEGIN,
+    DURATION,
+    PATH,
+    RETRY_ON,
+    TAG,
+    completing,
+)
 from pyosd.cli.frame.verb import Failure, Settings, Verb, common_options
 from pyosd.cli.host.everywhere import targets_option
 from pyosd.cli.jobs.exec_options import LIMITS, ExecOptions, describe, limit_options
@@ -282,7 +292,13 @@ def is_duration(word: str) -> bool:
     type=DURATION,
     help="Time to clean up between the request to end and the kill.  [20 ms]",
 )
-@click.option("--pool", metavar="NAME", default="", help="Pool of sandboxes to run in.  [default]")
+@click.option(
+    "--pool",
+    shell_complete=completing("pools"),
+    metavar="NAME",
+    default="",
+    help="Pool of sandboxes to run in.  [default]",
+)
 @RIGHTS_OPTION
 @limit_options(*LIMITS)
 @modules_option(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pyosd.cli.frame.params import ADDRESS, MOMENT
+from pyosd.cli.frame.params import ADDRESS, MOMENT, completing
 from pyosd.errors import NotFound
 from pyosd.target import Target
 from pyosd.types import ObjectRef
@@ -50,7 +50,9 @@ def filter_options(function: Function) -> Function:
                 multiple=True,
                 help="Show only jobs with this tag.  If given more than once, with all of them.",
             ),
-            click.option("--pool", help="Show only jobs of this pool."),
+            click.option(
+                "--pool", shell_complete=completing("pools"), help="Show only jobs of this pool."
+            ),
             click.option(
                 "--partition", type=ADDRESS, metavar="PID", help="Show only jobs in this partition."
             ),

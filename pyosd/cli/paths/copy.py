@@ -31,6 +31,7 @@ from pyosd.cli.paths.moving import (
     download,
     encoded_name,
     in_partition,
+    new_partition_said,
     say_left_out,
     upload,
 )
@@ -280,8 +281,9 @@ def inside(
         for info in [first] if not first.is_directory else [first, *fs.walk(source)]:
             copies.append((info, new + info.path[len(source) :]))
     check_apart((info.path, new) for info, new in copies if not info.is_directory)
-    for info, new in copies:
-        copy_one(fs, info, new, if_exists, report)
+    with new_partition_said(settings, fs, settings.path(destination.text)):
+        for info, new in copies:
+            copy_one(fs, info, new, if_exists, report)
 
 
 def copy_one(fs: FileSystem, info: PathInfo, new: str, if_exists: str, report: CopyReport) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import click
 
-from pyosd.cli.frame.params import DURATION
+from pyosd.cli.frame.params import DURATION, completing
 from pyosd.cli.frame.verb import Settings, Verb
 
 __all__ = ["mount"]
 
 
 @click.command(cls=Verb)
-@click.argument("source", metavar="PATH")
+@click.argument("source", metavar="PATH", shell_complete=completing("paths"))
 @click.argument("place", metavar="MOUNTPOINT", type=click.Path(path_type=Path))
 @click.option(
     "--allow-other/--no-allow-other",

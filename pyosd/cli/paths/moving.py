@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,11 +17,13 @@ from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.hints import hints
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.frame.params import completed
 from pyosd.cli.frame.verb import Failure, Settings
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
 from pyosd.cli.output.terminal import escaped, harmless, print_names
 from pyosd.commands.dialogue import Stream
+from pyosd.fs.faces import FileSystem
 from pyosd.fs.local.local_file import make_folder
 from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.partitions import named_refusal
@@ -37,6 +39,9 @@ from pyosd.fs.transfer import (
 )
 from pyosd.target import Target
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 __all__ = [
     "CHECK",
     "OPERAND",
@@ -51,6 +56,8 @@ __all__ = [
     "encoded_name",
     "in_partition",
     "interruptible",
+    "new_partition_said",
+    "partition_of",
     "say_left_out",
     "size_of",
     "upload",
@@ -84,6 +91,16 @@ class OperandParam(ParamType[Operand]):
     """osd:/PARTITION/NAME/..., a local path, or -."""
 
     name = "PATH"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete osd:/PATH with names that the target has now, other words with local files."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith(SCHEME):
+            return completed("paths", ctx, incomplete)
+        return [CompletionItem(incomplete, type="file")]
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -240,6 +257,21 @@ def why(error: Exception) -> str:
     return str(error)
 
 
+def partition_of(path: str) -> str:
+    """The path of the partition that a path of the target is in."""
+    return "/" + path.split("/")[1]
+
+
+@contextmanager
+def new_partition_said(settings: Settings, fs: FileSystem, path: str) -> Iterator[None]:
+    """Report a partition that the body makes for a path: its name may be a typing error."""
+    above = partition_of(path)
+    absent = not fs.exists(above)
+    yield
+    if absent and fs.exists(above):
+        settings.say(f"{above} is a new partition")
+
+
 def upload(
     settings: Settings,
     target: Target,
@@ -252,9 +284,10 @@ def upload(
 ) -> None:
     """Make folders of the target, then store files.  destination: a path of the partition."""
     fs = target.fs
-    for folder in folders:
-        fs.mkdir(folder, parents=True, exist_ok=True)
-    above = "/" + destination.split("/")[1]
+    above = partition_of(destination)
+    with new_partition_said(settings, fs, destination):
+        for folder in folders:
+            fs.mkdir(folder, parents=True, exist_ok=True)
     base = fs.resolve(above)
     total = sum(size_of(each.source) for each in files)
     with byte_bar(f"store {counted(len(files), 'file')}", total, settings.quiet) as progress:

@@ -26,6 +26,7 @@ from pyosd.cli.paths.moving import (
     download,
     encoded_name,
     in_partition,
+    partition_of,
     say_left_out,
     upload,
 )
@@ -99,6 +100,8 @@ def sync(
         extra = plan.extra(destination.remote) if delete else []
         if dry_run:
             print_names([*(f"copy {n}" for n in wanted), *(f"remove {n}" for n in extra)])
+            if destination.remote and not plan.fs.exists(partition_of(there)):
+                settings.say(f"{partition_of(there)} would be a new partition")
             return
         if extra and not yes:
             settings.confirm(f"Remove {counted(len(extra), 'file')} of {destination.text}?")
