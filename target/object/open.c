@@ -44,15 +44,17 @@ static void name_after_store(struct osd_objects *objects)
 }
 
 /* Called when the database meets a full disk.  Removing the ballast makes room for the pages in the
- * database's cache.  From now on commands that need space are refused, until there is room for the
- * ballast again. */
-static void make_room(void *arg)
+ * database's cache, and for the transaction, such as a REMOVE.  From now on commands that need space
+ * are refused, until there is room for the ballast again. */
+static bool make_room(void *arg)
 {
 	struct osd_objects *objects = arg;
+	bool released = osd_media_ballast_release(objects->media);
 
 	osd_space_refused(objects, OSD_SPACE_MAIN);
-	if (osd_media_ballast_release(objects->media))
+	if (released)
 		atomic_store(&objects->disk_full, true);
+	return released;
 }
 
 /* Recovery needs space.  If it fails on a full disk, it is tried again without the ballast. */

@@ -86,11 +86,8 @@ enum osd_status osd_bdb_status(struct bdb *bdb, int error)
 				  "recover it");
 		return OSD_E_MEDIUM;
 	default:
-		if (is_full(bdb, error)) {
-			if (bdb->full)
-				bdb->full(bdb->arg);
-			return OSD_E_NO_SPACE;
-		}
+		if (is_full(bdb, error))
+			return bdb->full && bdb->full(bdb->arg) ? OSD_E_CONFLICT : OSD_E_NO_SPACE;
 		osd_error("the attribute database failed: %s", db_strerror(error));
 		return error > 0 ? osd_status_from_errno(error)
 				 : osd_internal("%s", db_strerror(error));

@@ -15,7 +15,7 @@ struct bdb {
 	DB_ENV *env;
 	DB *tables[OSD_KV_TABLES];
 	u_int32_t log_file_bytes; /* also how much log gathers between checkpoints */
-	void (*full)(void *arg);
+	bool (*full)(void *arg);
 	void *arg;
 	_Atomic bool stopped; /* and said so */
 	_Atomic uint64_t commits, aborts, deadlocks, checkpoints;

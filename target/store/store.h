@@ -158,8 +158,9 @@ struct osd_bdb_config {
 	const char *directory;
 	uint64_t cache_bytes; /* 0: default */
 	uint64_t disk_bytes;  /* of the file system; log files are made to suit; 0: large */
-	void (*full)(
-		void *arg); /* a call fails with OSD_E_NO_SPACE: any thread, any number of times */
+	/* The disk is full: any thread, any number of times.  Whether there is room now: then the
+	 * call fails with OSD_E_CONFLICT, and the transaction runs again; else OSD_E_NO_SPACE. */
+	bool (*full)(void *arg);
 	void *arg;
 };
 /* Opens the environment, or creates it, and runs its recovery.  The caller holds the store's

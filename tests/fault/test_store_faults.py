@@ -268,6 +268,21 @@ def test_recovery_when_others_filled_the_disk(small_disk: Path, make_harness: Ma
     osd.write(filled[0], 0, b"writable again")
 
 
+@pytest.mark.parametrize("small_disk", [64], indirect=True)
+def test_every_removal_works_on_a_full_disk(small_disk: Path, make_harness: MakeHarness) -> None:
+    """Also the one that is the first to find it full."""
+    osd = make_harness(dir=small_disk / "store", cache="4MiB", ballast="4MiB").osd
+    pid = osd.create_partition()
+    objects = [osd.create(pid) for _ in range(100)]
+    stuffing = small_disk / "stuffing"
+    with stuffing.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(65536))
+    for each in objects:
+        osd.remove(each)
+    assert list(osd.list_objects(pid)) == []
+
+
 # ---- the n-th call of the store fails ----
 
 
