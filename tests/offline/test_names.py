@@ -72,6 +72,21 @@ def entry_removed(named: Named) -> None:
     named.store.remove(Table.NAMES, named.in_directory.entry_key)
 
 
+def all_entries_removed(named: Named) -> None:
+    for key, _ in named.store.records(Table.NAMES):
+        named.store.remove(Table.NAMES, key)
+
+
+def no_entry_and_no_directory(named: Named) -> None:
+    found = replace(named.in_directory, directory=named.in_directory.directory.sibling(0x99_0000))
+    named.store.put(Table.NAMED, found.named_key, b"")
+
+
+def two_names_of_a_directory(named: Named) -> None:
+    found = named.name(named.outer, b"e2", named.inner, RecordType.COLLECTION)
+    named.store.put(Table.NAMED, found.named_key, b"")
+
+
 def mark_removed(named: Named) -> None:
     record = named.store.record(named.file)
     value = replace(record, flags=record.flags & ~RecordFlag.NAMED).encode()
@@ -108,13 +123,16 @@ DAMAGES: dict[Callable[[Named], None], str] = {
     no_object: "name-stale",
     no_directory: "name-stale",
     half_removed: "name-one-way",
-    entry_removed: "named-stale",
+    entry_removed: "name-lost",
+    all_entries_removed: "name-lost",
+    no_entry_and_no_directory: "named-stale",
+    two_names_of_a_directory: "named-stale",
     mark_removed: "name-mark",
     cycle: "name-cycle",
     key_cut: "key-damaged",
     no_partition: "name-stale",
     partition_half_removed: "name-one-way",
-    partition_entry_removed: "named-stale",
+    partition_entry_removed: "name-lost",
 }
 
 
@@ -142,16 +160,14 @@ def test_damage(tmp_path: Path, act: Callable[[Named], None], kind: str) -> None
     assert all(each["done"] for each in store.repair())
     assert store.check() == []
     with store.serve() as osd:
-        there = [] if act is partition_entry_removed else [b"part"]
-        assert [each.name for each in osd.list_names(ref()).entries] == there
-        assert osd.lookup(ROOT, "").names == len(there)
+        assert [each.name for each in osd.list_names(ref()).entries] == [b"part"]
+        assert osd.lookup(ROOT, "").names == 1
         assert osd.lookup(ROOT, "g").object == named.file
         if act is cycle:
             put_back(osd, named)
         assert osd.lookup(ROOT, "d/e").object == named.inner
         osd.rename(ROOT, "g", "d/h")
-        if act is not entry_removed:
-            osd.unlink(ROOT, "d/f")
+        osd.unlink(ROOT, "d/f")
         assert osd.unlink(ROOT, "d/h").removed
         assert osd.remove_directory(ROOT, "d/e").removed
         assert osd.remove_directory(ROOT, "d").removed

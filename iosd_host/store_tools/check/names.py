@@ -95,9 +95,30 @@ def check_named(store: Store) -> Iterator[Problem]:
             continue
         value = store.db.get(Table.NAMES, directory.encode() + name)
         wanted = place.object_id or place.partition_id
-        if value is None or value[1:] != wanted.to_bytes(8, "big"):
-            where = f"{place} named {name!r}"
+        if value is not None and value[1:] == wanted.to_bytes(8, "big"):
+            continue
+        where = f"{place} named {name!r}"
+        lost = lost_entry(store, place, directory, name) if value is None else None
+        if lost is not None:
+            yield Problem(
+                ProblemKind.NAME_LOST, where, "", Table.NAMES, lost.entry_key, lost.entry_value
+            )
+        else:
             yield Problem(ProblemKind.NAMED_STALE, where, "", Table.NAMED, key)
+
+
+def lost_entry(store: Store, place: Place, directory: Place, name: bytes) -> NameRecord | None:
+    """The entry that a directory should have; None: it cannot have it.
+
+    A directory or partition has one name: of several, none is known to be the right one.
+    """
+    if not is_directory(store, directory):
+        return None
+    if store.intact(place, RecordType.USER_OBJECT) is not None:
+        return NameRecord(directory, name, place, RecordType.USER_OBJECT)
+    if not is_directory(store, place) or len([*store.db.walk(Table.NAMED, place.encode())]) > 1:
+        return None
+    return NameRecord(directory, name, place, RecordType.COLLECTION if place.object_id else None)
 
 
 def check_marks(store: Store) -> Iterator[Problem]:
@@ -115,21 +136,21 @@ def check_marks(store: Store) -> Iterator[Problem]:
 
 def check_cycles(store: Store) -> Iterator[Problem]:
     """Directories that are below themselves, whose entries no path reaches."""
-    parents = dict[Place, tuple[Place, bytes]]()
+    parents = dict[Place, NameRecord]()
     for key, value in store.db.walk(Table.NAMES):
         try:
             found = read_entry(store, key, value)
         except FormatError:
             continue
         if found.type is RecordType.COLLECTION:
-            parents[found.object] = (found.directory, key)
+            parents[found.object] = found
     sound = set[Place]()
     for place in parents:
         path, at = dict[Place, None](), place
         while at in parents and at not in sound and at not in path:
             path[at] = None
-            at = parents[at][0]
+            at = parents[at].directory
         if at in path:
-            key = parents[at][1]
-            yield Problem(ProblemKind.NAME_CYCLE, str(at), "", Table.NAMES, key)
+            key, half = parents[at].entry_key, parents[at].named_key
+            yield Problem(ProblemKind.NAME_CYCLE, str(at), "", Table.NAMES, key, half)
         sound.update(path)

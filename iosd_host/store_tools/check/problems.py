@@ -82,6 +82,7 @@ class ProblemKind(Enum):
     MEMBERSHIP_NUMBER = ("a membership with a bad or double number", "gets a free number")
     NAME_STALE = ("a name of which directory or object does not exist", "removed")
     NAME_ONE_WAY = ("a name not known to its object", "its other half is made")
+    NAME_LOST = ("a directory lacks a name that its object has", "entered in the directory")
     NAMED_STALE = ("an object remembers a name that its directory does not have", "removed")
     NAME_MARK = ("the mark of names in an object record is wrong", "set to what the names say")
     NAME_CYCLE = ("a directory below itself", "it loses its name; it can be linked again by its id")

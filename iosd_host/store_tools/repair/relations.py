@@ -28,6 +28,8 @@ __all__ = [
     "mark_missing",
     "mark_stale",
     "membership_number",
+    "name_cycle",
+    "name_lost",
     "name_mark",
     "name_one_way",
     "other_half",
@@ -131,6 +133,25 @@ def name_one_way(context: RepairContext, problem: Problem) -> str | None:
     """As the directory says."""
     context.put(Table.NAMED, problem.key, b"")
     return "the object knows its name"
+
+
+def name_cycle(context: RepairContext, problem: Problem) -> str | None:
+    """Both halves: one alone would bring the other back."""
+    value = context.store.db.get(Table.NAMES, problem.key)
+    if value is None:
+        return None
+    with context.store.db.transaction() as transaction:
+        transaction.remove(Table.NAMES, problem.key)
+        transaction.remove(Table.NAMED, problem.subject)
+    return f"removed {problem.key.hex()}={value.hex()}"
+
+
+def name_lost(context: RepairContext, problem: Problem) -> str | None:
+    """As the object says."""
+    if context.store.db.get(Table.NAMES, problem.key) is not None:
+        return None
+    context.put(Table.NAMES, problem.key, problem.subject)
+    return "entered"
 
 
 def name_mark(context: RepairContext, problem: Problem) -> str | None:
