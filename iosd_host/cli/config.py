@@ -330,7 +330,7 @@ def describe(found: PackageSet) -> Iterator[str]:
     yield f"{found.id}: {versions}"
     yield f"preloads {', '.join(manifest['preload']) or 'nothing'}; {len(manifest['files'])} files"
     name = manifest["name"]
-    yield f'to serve it: [pools.{name}] packages = "{name}", and start the target again'
+    yield f'to serve it: [pools.{name}] packages = "{name}", then "osd config reload"'
 
 
 @click.command(cls=HostVerb)
@@ -376,7 +376,8 @@ def build(
 
     The command installs wheels of PACKAGES (pip's names) for this Python into a new folder,
     byte-compiles them, and writes a manifest with the hash of every file. It runs no code of a
-    package. Older sets of the same name remain. Pools use the newest when the target starts.
+    package. Older sets of the same name remain. Pools use the newest when the target starts and at
+    each reload.
     """
     found = build_set(
         name, packages, sets=package_sets, files=files, wheels=wheels, preload=preload
