@@ -242,3 +242,4 @@ def test_completion_of_local_paths(osd: Run) -> None:
 def test_completion_scripts(osd: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_OSD_COMPLETE" in osd("completion", shell).stdout
+    assert "== */ ]] && compopt -o nospace" in osd("completion", "bash").stdout

@@ -390,6 +390,9 @@ def test_an_interrupted_copy_says_how_to_continue(
     monkeypatch.setattr(Target, "carry_stream", interrupted)
     said = "interrupted, 0 files done; repeat the command for the rest"
     assert said in osd("cp", tree / "a.jpg", f"osd:{top}", code=130).stderr
+    assert said in osd("cp", "-r", tree, f"osd:{top}", code=130).stderr
+    other = "use 'osd sync SOURCE DESTINATION' for the rest"  # cp would copy into it now
+    assert other in osd("cp", "-r", tree, f"osd:{top}/new", code=130).stderr
     monkeypatch.setattr(Target, "carry_stream", stream)
     monkeypatch.setattr(files, "put_many", lambda *_, **__: map(interrupted, [0]))
     assert said in osd("put", tree / "a.jpg", top, code=130).stderr

@@ -9,9 +9,16 @@ __all__ = ["BashWords"]
 
 
 class BashWords(BashComplete):
-    """Joins the parts, and gives bash the words without what it has of them already."""
+    """Joins the parts, and gives bash the words without what it has of them already.
+
+    Behind a directory there is no space: more of the path follows.
+    """
 
     given = ""
+    source_template = BashComplete.source_template.replace(
+        "COMPREPLY+=($value)",
+        "COMPREPLY+=($value)\n            [[ $value == */ ]] && compopt -o nospace",
+    )
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the incomplete one, and that one."""

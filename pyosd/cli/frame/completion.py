@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import add_completion_class, get_completion_class
 
+from pyosd.cli.frame.bash_words import BashWords
 from pyosd.cli.frame.verb import LocalVerb
 
 __all__ = ["completion"]
@@ -19,6 +20,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     For bash: source <(osd completion bash)
     """
+    add_completion_class(BashWords, "bash")
     kind = get_completion_class(shell)
     assert kind is not None
     root = ctx.find_root().command

@@ -22,6 +22,7 @@ from pyosd.cli.paths.moving import (
     CHECK,
     OPERAND,
     PARALLEL,
+    SYNC,
     VERIFY,
     CopyReport,
     Operand,
@@ -182,6 +183,8 @@ def store(
         if not recursive:
             raise Failure(Exit.FAILED, f"'{source}' is a directory; -r copies it")
         folders.append(new)
+        if new == top:
+            report.rest = SYNC
         prefix = encoded(split(new)[1:])
         for each, name, is_folder in local_tree(path, say_left_out):
             if is_folder:
@@ -244,6 +247,8 @@ def fetch(
         if not recursive:
             raise Failure(Exit.FAILED, f"'{each.path}' is a directory; -r copies it")
         folders.append(new)
+        if not into:
+            report.rest = SYNC
         start = len(each.path.rstrip("/")) + 1
         for info in fs.walk(each.path):
             place = below(new, info.path[start:])

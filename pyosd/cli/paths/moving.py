@@ -46,6 +46,7 @@ __all__ = [
     "CHECK",
     "OPERAND",
     "PARALLEL",
+    "SYNC",
     "VERIFY",
     "CopyReport",
     "Operand",
@@ -115,6 +116,8 @@ class OperandParam(ParamType[Operand]):
 OPERAND = OperandParam()
 
 
+REPEAT, SYNC = "repeat the command", "use 'osd sync SOURCE DESTINATION'"
+"""How an interrupted copy continues.  A directory that exists would get the copy of 'cp -r' inside."""
 VERIFY = click.option(
     "--verify", is_flag=True, help="Read each copy back, and compare it with its source."
 )
@@ -177,10 +180,11 @@ class CopyReport:
         self.settings, self.names, self.verify, self.check = settings, names, verify, check
         self.files = self.bytes = self.failed = 0
         self.remedies = dict[str, None]()
+        self.rest = REPEAT
 
     def of(self, target: Target, moved: Stream[FileMoved], above: str = "/") -> None:
         """Take outcomes as they come.  above: the path of the partition that files go to."""
-        with interruptible(lambda: self.files):
+        with interruptible(lambda: self.files, self.rest):
             self._take(target, moved, above)
 
     def _take(self, target: Target, moved: Stream[FileMoved], above: str) -> None:
@@ -235,13 +239,13 @@ def say_left_out(path: Path) -> None:
 
 
 @contextmanager
-def interruptible(done: Callable[[], int]) -> Iterator[None]:
-    """Say at Ctrl-C how to continue.  done: how many files were moved."""
+def interruptible(done: Callable[[], int], rest: str = REPEAT) -> Iterator[None]:
+    """Say at Ctrl-C how to continue.  done: how many files were moved.  rest: how to move the rest."""
     try:
         yield
     except KeyboardInterrupt:
         text = f"interrupted, {counted(done(), 'file')} done"
-        click.echo(f"osd: {text}; repeat the command for the rest", err=True)
+        click.echo(f"osd: {text}; {rest} for the rest", err=True)
         raise
 
 
