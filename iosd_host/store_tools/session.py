@@ -12,6 +12,7 @@ from iosd_host.common.paths import MissingComponent
 from iosd_host.store_tools.opening.bdb import (
     DatabaseError,
     StoreDatabase,
+    Table,
     raise_outside,
     text_of,
 )
@@ -59,6 +60,9 @@ def repairing(data: Path, ssd: Path | None) -> Iterator[Store]:
     with as_owner(data), open_roots(data, ssd) as roots:
         roots.database.mkdir(mode=0o700, exist_ok=True)
         for root in roots:
+            if not root.data.exists() and (roots.database / Table.OBJECTS.value).exists():
+                text = f"'{root.data}' is missing, and every object would become empty"
+                raise Refused(EXIT_CONFIG, f"{text}: put it back, or make an empty folder")
             root.data.mkdir(mode=0o700, exist_ok=True)
         check_usable(roots.database)
         with opened(roots.database, data / SET_ASIDE, create=True) as (database, health):

@@ -269,6 +269,16 @@ def test_directories_that_do_not_fit(store: Store, templates: dict[bool, Templat
     assert store.digest() == untouched
 
 
+def test_a_store_without_its_folder_of_data_files(store: Store, tmp_path: Path) -> None:
+    """It may be a disk that is not mounted.  Repair made every object empty."""
+    (store.data / "data").rename(tmp_path / "elsewhere")
+    result = store.run(commands.repair, "--yes")
+    assert result.exit_code == 78
+    assert "put it back" in result.output
+    (tmp_path / "elsewhere").rename(store.data / "data")
+    assert store.check() == []
+
+
 @pytest.mark.parametrize("at", [11, 23], ids=["version", "feature bit"])
 def test_stores_of_another_release(store: Store, at: int) -> None:
     data = bytearray((store.data / "superblock").read_bytes())
