@@ -166,10 +166,11 @@ class Target(TargetTable, ScriptPlaces):
         """Run a job again that has ended, as a new job.
 
         Args:
-            code: the code to run; None: the code of the old job, which the target keeps of jobs that
-                did not complete.
+            code: the code to run; None: the code of the old job.  The target keeps code and arguments
+                of jobs that did not complete.
             failed: run only the members of an array that did not complete.
             how: options as for exec(); the others are those of the old job.  Its rights are not known.
+                args, kwargs or over replace all its arguments and objects.
 
         Raises: JobExpired; ValueError: the job has not ended, or failed is True and nothing failed,
             or the target does not have the code; as exec().

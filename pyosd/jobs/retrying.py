@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from pyosd.commands.attributes import get_attributes
@@ -12,8 +13,9 @@ from pyosd.jobs.dialogues.followed import Followed, expired
 from pyosd.jobs.dialogues.following import recorded
 from pyosd.jobs.dialogues.following import status as status_of
 from pyosd.jobs.source import Code
-from pyosd.jobs.submission import Kinds, Submission, prepare, submit
+from pyosd.jobs.submission import Kinds, Prepared, Submission, prepare, submit
 from pyosd.types import ref
+from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
 from pyosd.wire.job_status import (
     STATES_ID,
     STATUS_IDS,
@@ -25,7 +27,7 @@ from pyosd.wire.job_status import (
     is_apart,
 )
 
-__all__ = ["retry"]
+__all__ = ["keeps_code", "retry"]
 
 
 J = TypeVar("J", bound=Followed)
@@ -49,7 +51,8 @@ def retry(
 
     Args:
         code: the code to run instead; needed if the target no longer has the old one.  The job then has
-            the arguments args alone, and no objects of over.
+            the arguments and the objects of over that how gives, and without any of them, those of the
+            old job if the target still has them.
         failed: run only the members of an array that did not complete.
 
     Raises: JobExpired; ValueError: the job has not ended, nothing of it failed, or its code is not kept.
@@ -61,7 +64,9 @@ def retry(
         raise ValueError(f"{old.label} is {status.state.name}: wait for its end first")
     if failed and status.state is JobState.COMPLETED:
         raise ValueError(f"{old.label} is COMPLETED: nothing of it failed")
-    if code is None and not (yield from _keeps_code(old, status)):
+    gives_none = how.get("args") is None and how.get("kwargs") is None and how.get("over") is None
+    takes = (code is None or gives_none) and (yield from keeps_code(old, status))
+    if code is None and not takes:
         raise ValueError(
             f"the target no longer has the code of {old.label}: it keeps the code of jobs that did not "
             "complete, up to 2 MiB with the arguments"
@@ -81,7 +86,17 @@ def retry(
         again["at_once"] = status.array.at_once
     again.update(how)
     prepared = prepare(code, zone=status.zone, **again)
+    if code is not None and takes:
+        prepared = _with_old_arguments(prepared)
     return (yield from submit(kinds, commands, prepared))
+
+
+def _with_old_arguments(prepared: Prepared) -> Prepared:
+    params = prepared.params
+    flags = params.flags | ExecFlag.PREDECESSOR_ARGS
+    # A function always has some of its own.
+    params = replace(params, args=b"", args_encoding=ArgsEncoding.NONE, flags=flags)
+    return prepared._replace(params=params)
 
 
 def _indices(old: Followed, place: ArrayPlace, failed: bool) -> Dialogue[Sequence[int]]:
@@ -98,8 +113,8 @@ def _indices(old: Followed, place: ArrayPlace, failed: bool) -> Dialogue[Sequenc
     return [index for index, state in ended if state is not JobState.COMPLETED]
 
 
-def _keeps_code(job: Followed, status: JobStatus) -> Dialogue[bool]:
-    """Whether the target still has the code of a job; a member has that of its array."""
+def keeps_code(job: Followed, status: JobStatus) -> Dialogue[bool]:
+    """Whether the target still has code and arguments of a job; a member has those of its array."""
     if status.array is not None and not status.array.members:
         array = status.array.array
         asking = recorded(job, get_attributes(array, STATUS_IDS))

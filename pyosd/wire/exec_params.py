@@ -112,6 +112,9 @@ class ResultForm(IntEnum):
 class ExecFlag(IntFlag):
     """Parameter FLAGS; bits 7-4 hold how often it may be tried in all (0: 3), bits 15-8 an exit code to
     run again for, bits 18-16 the code's form.
+
+    PREDECESSOR_ARGS: with code: the arguments are those that the target keeps of the predecessor, unless
+    there are others.
     """
 
     HOLD = 0x01
@@ -121,6 +124,7 @@ class ExecFlag(IntFlag):
     CODE_ZLIB = 0x10000
     CODE_ZSTD = 0x20000
     CODE_BYTECODE = 0x40000
+    PREDECESSOR_ARGS = 0x80000
 
 
 _NO_FLAGS = ExecFlag(0)

@@ -19,7 +19,8 @@ enum osd_status osd_cmd_exec(struct osd_command_context *ctx)
 	status = osd_submission_params(ctx, &params);
 	if (status != OSD_OK)
 		return status;
-	if (osd_exec_has(&params, OSD_EXEC_PARAM_FUNCTION))
+	if (osd_exec_has(&params, OSD_EXEC_PARAM_FUNCTION) ||
+	    (params.flags & OSD_EXEC_PREDECESSOR_ARGS && ctx->command_data_length == 0))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	osd_submission_fill(&submission, &params);
 	if (ctx->command_data_length > 0) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* again.c -- a submission without code of its own: it runs the code of its predecessor again, with
- * the same arguments unless it brings others.  The target keeps both until the job ends, and longer
- * if the job did not complete (job/job.h). */
+/* again.c -- a submission that runs the code of its predecessor again, or other code with the same arguments.
+ * The target keeps both until the job ends, and longer if the job did not complete (job/job.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +51,8 @@ static enum osd_status read_code(struct osd_txn *txn, void *arg)
 	return status == OSD_E_NO_OBJECT ? OSD_E_CDB_FIELD : status;
 }
 
-enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
-				   uint8_t **ret_content)
+enum osd_status osd_exec_take_content(struct osd_exec *exec, struct osd_exec_submission *submission,
+				      uint8_t **ret_content)
 {
 	struct again again = {
 		.exec = exec,
@@ -69,6 +68,8 @@ enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submis
 		submission->args_encoding = again.record.args_encoding;
 		submission->args = (struct osd_exec_text){again.content, again.record.args_length};
 	}
+	if (submission->code)
+		return OSD_OK;
 	submission->flags = (submission->flags & ~(uint32_t)OSD_EXEC_CODE_FORM) |
 			    (again.record.client_flags & OSD_EXEC_CODE_FORM);
 	submission->function = again.record.function;

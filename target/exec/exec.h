@@ -96,6 +96,7 @@ struct osd_exec_submission {
 	 * is the code of a script. */
 	struct osd_function_code *function_code;
 	bool has_args;		/* otherwise a submission without code gets its predecessor's */
+	bool takes_args;	/* it gets them although it has code */
 	uint16_t args_encoding; /* enum osd_args_encoding */
 	struct osd_exec_text args;
 	struct osd_object_id predecessor; /* the job whose code runs again */
@@ -118,7 +119,7 @@ struct osd_exec_submission {
 	enum osd_status (*fill_args)(void *arg, uint8_t *args);
 	bool lingers;	 /* a plain call: the submitting thread may wait a moment for its end */
 	bool for_script; /* a stage: a script waits for it, so it is accepted also when the queue is full or closed */
-	uint32_t flags;			  /* enum osd_exec_flags */
+	uint32_t flags; /* enum osd_exec_flags; takes_args stands for PREDECESSOR_ARGS */
 	/* It changes no objects, and its client can run it too (exec/advice/advice.h). */
 	bool pure;
 	uint64_t home_usec, home_bytes; /* what it takes there, and reads; 0: not known */
@@ -174,11 +175,11 @@ struct osd_exec_refusal { /* for the sense data */
 	uint64_t deadline_usec;		   /* of OSD_E_LATE */
 };
 
-/* For a submission without code: gets the code of the predecessor that it names, a job of the same
- * principal, and its arguments if the submission has none.  The caller frees *ret_content in any
- * case.  OSD_E_CDB_FIELD: there is no such job, or its code is not kept any more. */
-enum osd_status osd_exec_take_code(struct osd_exec *exec, struct osd_exec_submission *submission,
-				   uint8_t **ret_content);
+/* For a submission without code, or with takes_args: gets what it lacks of the code and the arguments of the
+ * predecessor that it names, a job of the same principal.  The caller frees *ret_content in any case.
+ * OSD_E_CDB_FIELD: there is no such job, or its code and arguments are not kept any more. */
+enum osd_status osd_exec_take_content(struct osd_exec *exec, struct osd_exec_submission *submission,
+				      uint8_t **ret_content);
 
 /* Accepts a job.  OSD_OK: the job is accepted and durable.  *ret_job is its surrogate, or that of the
  * earlier job with the same key.  OSD_PENDING: the same, and done will be called.

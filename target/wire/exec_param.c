@@ -75,7 +75,7 @@ static const char *decode_flags(struct osd_rd *value, struct osd_exec_params *pa
 {
 	const uint32_t known = OSD_EXEC_HOLD | OSD_EXEC_IDEMPOTENT | OSD_EXEC_END_ON_ABORT |
 			       OSD_EXEC_RETRY_OOM | OSD_EXEC_ATTEMPTS | OSD_EXEC_RETRY_EXIT |
-			       OSD_EXEC_CODE_FORM;
+			       OSD_EXEC_CODE_FORM | OSD_EXEC_PREDECESSOR_ARGS;
 
 	params->flags = (uint32_t)osd_rd_be(value, 4);
 	if (value->bad || (params->flags & ~known))
@@ -320,6 +320,9 @@ static const char *decode_all(struct osd_rd r, struct osd_exec_params *params)
 		why = decode_parameter(&r, params);
 	if (!why && osd_rd_left(&r))
 		why = "bytes behind the last parameter";
+	if (!why && params->flags & OSD_EXEC_PREDECESSOR_ARGS &&
+	    !osd_exec_has(params, OSD_EXEC_PARAM_PREDECESSOR))
+		why = "arguments of no predecessor";
 	return why;
 }
 

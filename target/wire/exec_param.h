@@ -77,6 +77,8 @@ enum osd_exec_flags {
 	OSD_EXEC_ATTEMPTS = 0xf0,     /* b7-b4: how often it may be tried in all; 0: 3 */
 	OSD_EXEC_RETRY_EXIT = 0xff00, /* b15-b8: run again when the script exits so; 0: none */
 	OSD_EXEC_CODE_FORM = 0x70000, /* b18-b16: enum osd_code_form */
+	/* With code: the arguments are the predecessor's, unless ARGS has others.  Not stored. */
+	OSD_EXEC_PREDECESSOR_ARGS = 0x80000,
 };
 
 /* The form of the code, shifted by OSD_CODE_FORM_SHIFT.  The target only passes it on: the sandbox

@@ -117,7 +117,8 @@ static void test_values(void)
 	CHECK(!decode_one(OSD_EXEC_PARAM_FLAGS, 1, "\0\5\0\0", 4)); /* packed byte-code */
 	CHECK(!decode_one(OSD_EXEC_PARAM_FLAGS, 1, "\0\2\0\0", 4)); /* zstd: read, not offered */
 	CHECK(decode_one(OSD_EXEC_PARAM_FLAGS, 1, "\0\3\0\0", 4));
-	CHECK(decode_one(OSD_EXEC_PARAM_FLAGS, 1, "\0\x8\0\0", 4));
+	CHECK(decode_one(OSD_EXEC_PARAM_FLAGS, 1, "\0\x8\0\0", 4)); /* no predecessor */
+	CHECK(decode_one(OSD_EXEC_PARAM_FLAGS, 1, "\0\x10\0\0", 4));
 	CHECK(decode_one(OSD_EXEC_PARAM_NAME, 1, "", 0));
 	CHECK(decode_one(OSD_EXEC_PARAM_NAME, 1, "a\nb", 3));
 	CHECK(decode_one(OSD_EXEC_PARAM_NAME, 1, zeros, 129));

@@ -99,9 +99,9 @@ def test_every_verb_takes_array_and_member(osd: Run, pid: str, script: Path) -> 
         for verb in ("status", "wait", "logs", "result", "cancel", "kill", "why", "report"):
             osd("job", verb, wrong, code=16)
     osd("job", "status", f"{array}[x]", code=2)
+    assert "no objects of --over" in osd("job", "retry", f"{array}[5]", "--", "a").stderr
     retried = osd("job", "retry", f"{array}[5]", "--script", script)
-    assert "no arguments: give them after --" in retried.stderr
-    assert "no objects of --over" in retried.stderr
+    assert retried.stderr == ""
     again = retried.stdout.strip()
     osd("job", "wait", again, code=10)
     found = json.loads(osd("job", "status", again, "-o", "json").stdout)
@@ -110,6 +110,22 @@ def test_every_verb_takes_array_and_member(osd: Run, pid: str, script: Path) -> 
     osd("job", "rm", array)
     for gone in (array, f"{array}[3]", member):
         osd("job", "status", gone, code=16)
+
+
+def test_a_corrected_script_for_the_members_that_failed(osd: Run, pid: str, script: Path) -> None:
+    for name, data in (("a", b"1"), ("b", b"x2"), ("c", b"3")):
+        osd("cp", "-", f"osd:/{pid}/{name}", data=data)
+    shown = "import osd\nosd.result([{}(osd.over[0].data.read().decode()), *osd.args])"
+    array = submit(osd, pid, script, shown.format("int"), "--over", f"/{pid}/*", "--", "w")
+    osd("job", "wait", array, code=10)
+    script.write_text(shown.format("len"))
+    retried = osd("job", "retry", array, "--failed", "--script", script)
+    assert "no arguments" not in retried.stderr and "--over" not in retried.stderr
+    again = retried.stdout.strip()
+    osd("job", "wait", again)
+    assert json.loads(osd("job", "result", again).stdout) == [[2, "w"]]
+    told = osd("job", "retry", again, "--script", script).stderr
+    assert "no arguments: give them after --" in told and "no objects of --over" in told
 
 
 def test_results_of_the_members_that_completed(osd: Run, pid: str, script: Path) -> None:

@@ -338,6 +338,27 @@ def test_clock_and_randomness_are_refused(
         target.exec(source, zone=zone, reuse=True)
 
 
+def test_arguments_of_a_predecessor_at_once(target: pyosd.Target, zone: ObjectRef) -> None:
+    """An earlier job without arguments is no answer for a code that gets those of its predecessor."""
+    told = b"import osd\nosd.result(osd.args)"
+    old = target.exec("1/0", zone=zone, args=["a"])
+    old.wait(WAIT_S)
+    none = ExecParams(reuse=3600.0)
+    takes = ExecParams(reuse=3600.0, predecessor=old.id, flags=ExecFlag.PREDECESSOR_ARGS)
+    found = []
+    for params in (none, none, takes, takes):
+        reply = target.exec_code(
+            zone,
+            told,
+            params,
+            synchronous=True,
+            result_allocation_length=64,
+            get=[CURRENT_CACHED_RESULT],
+        )
+        found.append((bytes(reply.result).rstrip(b"\0"), reply.attributes[0].uint))
+    assert found == [(b"null", 0), (b"null", 1), (b'["a"]', 0), (b'["a"]', 1)]
+
+
 def test_what_the_target_refuses(target: pyosd.Target, zone: ObjectRef) -> None:
     lists = AttributeLists((CURRENT_PARTITION_ID, CURRENT_OBJECT_ID))
     for params in (

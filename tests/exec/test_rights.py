@@ -33,6 +33,7 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.capability import READ_ONLY, Permission, SecurityMethod
 from pyosd.wire.cdb import AttributeLists
+from pyosd.wire.exec_params import ExecFlag, ExecParams
 from pyosd.wire.job_status import JobState
 from pyosd.wire.reply import PendingReply
 from tests.exec.conftest import WAIT_S, ended
@@ -370,6 +371,19 @@ def test_a_session_learns_its_principal(keyed: Keyed) -> None:
         assert alice.principals(mine.id) == {mine.status().principal}
         assert bob.principals(his.id) == {his.status().principal}
         assert mine.status().principal != his.status().principal
+
+
+def test_the_arguments_of_a_job_are_its_submitters(keyed: Keyed) -> None:
+    """Nobody else gets them for code of their own."""
+    with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:
+        job = submit(alice, keyed, "1/0", args=["secret"])
+        ended(job.wait(WAIT_S), JobState.FAILED, EXCEPTION)
+        told = b"import osd; osd.result(osd.args)"
+        params = ExecParams(predecessor=job.id, flags=ExecFlag.PREDECESSOR_ARGS)
+        with pytest.raises(OSDError) as refused:
+            bob.exec_code(ref(keyed.pid), told, params)
+        assert refused.value.field_pointer == 48
+        assert alice.retry(job, code=told).result(WAIT_S) == ["secret"]
 
 
 def test_a_remembered_result_needs_the_rights_now(keyed: Keyed) -> None:

@@ -15,7 +15,7 @@ from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.types import AttributeId, AttributeValue, ref
 from pyosd.wire.attributes import Page
-from pyosd.wire.exec_params import After, ExecParams, Limits
+from pyosd.wire.exec_params import After, ArgsEncoding, ExecFlag, ExecParams, Limits
 from pyosd.wire.job_status import JobFlag, JobState
 from tests.jobs.conftest import Target, skip_without_sandboxes
 
@@ -101,6 +101,78 @@ def test_packed_code_and_functions(serving: Target) -> None:
         with pytest.raises(errors.ScriptError) as second:
             job_array.retry(serving.commands, old).result(DEADLINE_S)
         assert str(first.value).split("ended")[1] == str(second.value).split("ended")[1]
+
+
+def test_a_corrected_script_for_the_failed_members(serving: Target) -> None:
+    """Arguments and objects are those of the old job, by the index of the member."""
+    objects = [
+        serving.commands.create_and_write(serving.partition.partition_id, bytes([n]))
+        for n in range(5)
+    ]
+    code = "import osd\nn = osd.over[0].data.read()[0]\nassert n < {}\n"
+    code += "osd.result([n, len(osd.over), osd.args])"
+    right, wrong = code.format(9), code.format(2)
+    old = job_array.submit(
+        serving.commands, wrong, zone=serving.partition, over=objects, batch=2, args=["a"]
+    )
+    assert old.wait(DEADLINE_S).state is JobState.FAILED
+    one = job_array.retry(serving.commands, old[2], code=right)
+    assert one.result(DEADLINE_S) == [[4, 1, ["a"]]]
+    new = job_array.retry(serving.commands, old, code=right, failed=True, hold=True)
+    assert isinstance(new, JobArray) and list(new.indices) == [1, 2]
+    old.remove()  # the new job has what it needs
+    new.release()
+    assert new.result(DEADLINE_S) == [[2, 2, ["a"]], [4, 1, ["a"]]]
+
+
+def test_a_corrected_script_and_its_arguments(serving: Target) -> None:
+    def half(x: float, y: int = 2) -> float:
+        return x / y
+
+    def fails(x: float, y: int = 2) -> float:
+        raise ValueError("not yet")
+
+    old = jobs.submit(serving.commands, fails, zone=serving.partition, args=[3], kwargs={"y": 6})
+    old.wait(DEADLINE_S)
+    again = job_array.retry(serving.commands, old, code=half)
+    assert again.result(DEADLINE_S) == 0.5
+    again = job_array.retry(serving.commands, old, code=half, kwargs={"x": 3})
+    assert again.result(DEADLINE_S) == 1.5
+    told = "import osd; osd.result(osd.args)"
+    for args in (b"\0bytes", {"n": 1}, None):
+        old = single(serving, "1/0", args=args, key=f"of {args!r}")
+        old.wait(DEADLINE_S)
+        new = job_array.retry(serving.commands, old, code=told, key=f"again {args!r}")
+        assert new.result(DEADLINE_S) == args
+        same = job_array.retry(serving.commands, old, code=told, key=f"again {args!r}")
+        assert same.id == new.id
+        with pytest.raises(errors.Conflict):
+            job_array.retry(serving.commands, old, code=told, args=[1], key=f"again {args!r}")
+    done = job_array.retry(
+        serving.commands, new, code=told
+    )  # the target keeps none of its arguments
+    assert done.result(DEADLINE_S) is None
+    other = job_array.retry(serving.commands, old, code=told, args=[1])
+    assert other.result(DEADLINE_S) == [1]
+
+
+def test_long_arguments_go_with_long_code(serving: Target) -> None:
+    """Each has its own limit; together they are charged, and not kept beyond the bound."""
+    args = b"a" * ((1 << 20) - 4096)
+    old = single(serving, "1/0", args=args)
+    old.wait(DEADLINE_S)
+    assert kept(old)
+    before = charged(serving)
+    code = "import osd; osd.result(len(osd.args)); raise SystemExit(1) #".ljust(KEPT_MOST, "x")
+    new = job_array.retry(serving.commands, old, code=code, compress=False, hold=True)
+    assert charged(serving) - before > len(args) + len(code)
+    new.release()
+    assert new.wait(DEADLINE_S).exit_code == 1
+    assert not kept(new)
+    with pytest.raises(errors.OSDError) as raised:
+        job_array.retry(serving.commands, old, code="#" * ((16 << 20) + 1), compress=False)
+    assert raised.value.field_pointer == 32
+    old.remove()
 
 
 def test_failed_members_alone(serving: Target) -> None:
@@ -221,9 +293,28 @@ def test_what_has_no_code_is_refused(make_harness: MakeHarness) -> None:
         with pytest.raises(errors.OSDError) as raised:
             osd.exec_code(zone, b"", params)
         assert (raised.value.sense_key, raised.value.asc, raised.value.ascq) == (5, 0x24, 0)
+    flags = ExecFlag.PREDECESSOR_ARGS
+    has_own = ExecParams(flags=flags, args=b"[]", args_encoding=ArgsEncoding.JSON)
+    for code, params in (
+        (b"", ExecParams(flags=flags)),
+        (b"", ExecParams(flags=flags, predecessor=made)),
+        (b"pass", ExecParams(flags=flags)),
+        (b"pass", has_own),
+        (b"pass", ExecParams(flags=flags, predecessor=unknown)),
+        (b"pass", ExecParams(flags=flags, predecessor=made)),
+        (b"pass", ExecParams(flags=flags, predecessor=zone)),
+    ):
+        with pytest.raises(errors.OSDError) as raised:
+            osd.exec_code(zone, code, params)
+        assert raised.value.field_pointer == 48
     held = jobs.submit(osd, "pass", zone=other, hold=True, expire="1h")
     reply = osd.exec_code(zone, b"", ExecParams(predecessor=held.id))
     assert reply.job is not None
     assert Job(osd, reply.job).status().sha256 == held.status().sha256
+    params = ExecParams(predecessor=held.id, flags=flags | ExecFlag.HOLD, grace=1.0)
+    with pytest.raises(errors.OSDError) as raised:
+        osd.exec_code(zone, b"", params)
+    assert raised.value.field_pointer == 48
+    assert osd.exec_code(zone, b"1", params).job is not None
     with pytest.raises(ValueError, match="predecessor"):
         jobs.submit(osd, None, zone=zone)

@@ -41,6 +41,7 @@ from pyosd.cli.output.tables import (
 from pyosd.cli.output.terminal import harmless, output_option
 from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
+from pyosd.jobs.retrying import keeps_code
 from pyosd.jobs.source import pack
 from pyosd.jobs.submission import Submission
 from pyosd.target import Target
@@ -201,7 +202,7 @@ def report(settings: Settings, address: ObjectRef, log: bool) -> None:
 
 
 def lost_arguments(args: tuple[str, ...], *, is_array: bool) -> str:
-    """What a new job does not get from the old one if the user gives a script or these arguments."""
+    """What a new job does not get from the old one if it has these arguments instead."""
     lost = [] if args else ["the new job has no arguments: give them after --"]
     if is_array:
         lost.append("the new job has no objects of --over: use 'osd exec --over' for these")
@@ -268,13 +269,13 @@ def retry(
     """Run an ended job again as a new job and print its id.
 
     The new job has the zone, name, tags, pool, limits and idempotence of the old one. It also has
-    its code and arguments, unless you give --script FILE or ARGS after --. The target keeps the
-    code of jobs that did not complete. For a job that COMPLETED, give --script. With --script, the
-    arguments are the ARGS alone. The status of the new job names the old one as its predecessor.
+    its code, unless you give --script FILE, and its arguments, unless you give ARGS after --. The
+    target keeps both for jobs that did not complete. For a job that COMPLETED, give --script and
+    ARGS. The status of the new job names the old one as its predecessor.
 
     All members of an array are run again, with --failed only those that did not end COMPLETED. A
     member ARRAY[INDEX] becomes an array with that index. The objects of 'osd exec --over' belong to
-    the arguments: with --script or ARGS, the list osd.over is empty.
+    the arguments: with ARGS, the list osd.over is empty.
     """
     settings: Settings = ctx.obj
     if modules and script is None:
@@ -287,7 +288,7 @@ def retry(
         if code is not None and not was_sent(code, status):
             settings.say(f"{script} is not the script that {old.id} ran; it runs nevertheless")
         how = Submission(tags={**status.tags, **dict(tags)}, rights=RIGHTS[rights], key=key or "")
-        if args or code is not None:
+        if args or (code is not None and not target.carry(keeps_code(old, status))):
             how["args"] = list(args)
             if text := lost_arguments(args, is_array=status.array is not None):
                 settings.say(text)

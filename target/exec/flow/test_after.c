@@ -120,18 +120,24 @@ static void test_code_of_predecessors(void)
 
 	CHECK(submit("alice", 0, &first) == OSD_OK);
 	submission.predecessor = first;
-	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_E_CDB_FIELD);
+	CHECK_EQ(osd_exec_take_content(exec, &submission, &content), OSD_E_CDB_FIELD);
 	CHECK(!content && !submission.code);
 	submission.principal = "alice";
-	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_OK);
+	CHECK_EQ(osd_exec_take_content(exec, &submission, &content), OSD_OK);
 	CHECK(submission.code_length == 4 && !memcmp(submission.code, "pass", 4));
 	free(content);
 	submission.predecessor.object_id += 100;
-	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_E_CDB_FIELD);
+	CHECK_EQ(osd_exec_take_content(exec, &submission, &content), OSD_E_CDB_FIELD);
 	osd_exec_end_one(exec, first, OSD_REASON_KILLED);
 	submission.predecessor.object_id = first.object_id;
 	CHECK(read_record(first).flags & OSD_JOB_CODE_KEPT);
-	CHECK_EQ(osd_exec_take_code(exec, &submission, &content), OSD_OK);
+	CHECK_EQ(osd_exec_take_content(exec, &submission, &content), OSD_OK);
+	free(content);
+	submission.code = (const uint8_t *)"1";
+	submission.code_length = 1;
+	submission.args.length = 7; /* the predecessor has none */
+	CHECK_EQ(osd_exec_take_content(exec, &submission, &content), OSD_OK);
+	CHECK(submission.code_length == 1 && *submission.code == '1' && !submission.args.length);
 	free(content);
 }
 

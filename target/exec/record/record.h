@@ -191,7 +191,7 @@ struct osd_job_record {
 
 #define OSD_JOB_GRACE_SHIFT 19
 _Static_assert((OSD_EXEC_CODE_FORM | OSD_EXEC_RETRY_EXIT) >> OSD_JOB_GRACE_SHIFT == 0,
-	       "no flag of the wire's is above");
+	       "no flag that is stored is above");
 
 /* The number of attempts a job may have, the first included. */
 static inline unsigned osd_job_attempts(const struct osd_job_record *record)
