@@ -167,7 +167,7 @@ class Program(Nouns):
         if "_OSD_COMPLETE" in os.environ:
             from click.shell_completion import add_completion_class
 
-            from pyosd.cli.frame.bash_words import BashWords
+            from pyosd.cli.frame.completion import BashWords
 
             add_completion_class(BashWords, "bash")
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -286,7 +287,12 @@ def inside(
         for info in [first] if not first.is_directory else [first, *fs.walk(source)]:
             copies.append((info, new + info.path[len(source) :]))
     check_apart((info.path, new) for info, new in copies if not info.is_directory)
-    with new_partition_said(settings, fs, settings.path(destination.text)):
+    makes = any(info.is_directory for info, _ in copies)
+    with (
+        new_partition_said(settings, fs, settings.path(destination.text))
+        if makes
+        else nullcontext()
+    ):
         for info, new in copies:
             copy_one(fs, info, new, if_exists, report)
 

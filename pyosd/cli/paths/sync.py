@@ -26,6 +26,7 @@ from pyosd.cli.paths.moving import (
     download,
     encoded_name,
     in_partition,
+    may_exist,
     partition_of,
     say_left_out,
     upload,
@@ -100,7 +101,7 @@ def sync(
         extra = plan.extra(destination.remote) if delete else []
         if dry_run:
             print_names([*(f"copy {n}" for n in wanted), *(f"remove {n}" for n in extra)])
-            if destination.remote and not plan.fs.exists(partition_of(there)):
+            if destination.remote and not may_exist(plan.fs, partition_of(there)):
                 settings.say(f"{partition_of(there)} would be a new partition")
             return
         if extra and not yes:
