@@ -325,6 +325,7 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 {
 	struct osd_object *object;
 
+	osd_unsynced_forget(&objects->unsynced, id);
 	osd_lock(&objects->cache_lock);
 	atomic_fetch_add(&objects->removals, 1);
 	object = *bucket_of(objects, id);
@@ -377,6 +378,7 @@ void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_pa
 {
 	struct osd_object *found;
 
+	osd_unsynced_forget(&objects->unsynced, (struct osd_object_id){partition->id, 0});
 	while ((found = take_out_next(objects, partition))) {
 		osd_object_mark_removed(found);
 		osd_object_put(found);

@@ -7,9 +7,11 @@
  * bytes are charged to the quotas before they are written. */
 #include "object/internal.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "wire/osd2.h"
 
@@ -474,6 +476,16 @@ static enum osd_status sync_files(struct osd_object *object)
 	return status;
 }
 
+static void note_unsynced(struct osd_object *object, enum osd_status status)
+{
+	if (!osd_unsynced_add(&object->objects->unsynced, object->id, status))
+		return;
+	osd_error("object 0x%" PRIx64 "/0x%" PRIx64
+		  ": its data may be lost: %s; each FLUSH of it fails "
+		  "until it is removed or the target is started again",
+		  object->id.partition_id, object->id.object_id, osd_status_info(status)->meaning);
+}
+
 enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 {
 	enum osd_status status = OSD_OK;
@@ -482,5 +494,9 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 		return OSD_OK;
 	if (object->has_files)
 		status = sync_files(object);
+	if (osd_status_is_medium(status))
+		note_unsynced(object, status);
+	if (status == OSD_OK)
+		status = osd_unsynced_status(&object->objects->unsynced, object->id);
 	return status == OSD_OK ? osd_kv_flush(object->objects->kv) : status;
 }

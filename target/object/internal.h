@@ -42,6 +42,7 @@
 #include "object/stack.h"
 #include "object/sums.h"
 #include "object/txn.h"
+#include "object/unsynced.h"
 #include "object/upkeep.h"
 #include "store/media.h"
 #include "store/store.h"
@@ -134,6 +135,7 @@ struct osd_objects {
 	/* changed under cache_lock: counts events that make a record read earlier stale */
 	_Atomic uint64_t removals;
 
+	struct osd_unsynced unsynced;
 	struct osd_name_cache *names; /* owned */
 
 	struct osd_timers timers; /* of the unit: the thread iosd-upkeep */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/util.h"
 
 #define TOGETHER 16u /* records of one transaction, few so that others do not wait long for it */
@@ -293,6 +294,19 @@ enum osd_status osd_object_flush(struct osd_object *object)
 	return status;
 }
 
+static enum osd_status sync_all(struct osd_objects *objects)
+{
+	enum osd_status status = osd_tier_sync_all(&objects->tier);
+
+	if (status == OSD_OK)
+		return OSD_OK;
+	osd_unsynced_add_all(&objects->unsynced);
+	osd_error("data may be lost: %s; each FLUSH of a partition or of the root fails until the "
+		  "target is started again",
+		  osd_status_info(status)->meaning);
+	return status;
+}
+
 enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object_id id)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
@@ -302,7 +316,9 @@ enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object
 		status = osd_partition_get(objects, NULL, id.partition_id, &partition);
 	/* One call syncs all files and directories: many of them are no longer in memory. */
 	if (status == OSD_OK)
-		status = osd_tier_sync_all(&objects->tier);
+		status = sync_all(objects);
+	if (status == OSD_OK && osd_unsynced_any(&objects->unsynced))
+		status = OSD_E_MEDIUM;
 	if (status == OSD_OK)
 		status = osd_kv_flush(objects->kv);
 	return status;

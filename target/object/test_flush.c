@@ -13,6 +13,7 @@ static struct watched {
 	const struct osd_data_ops *own;
 	struct osd_data_ops ops;
 	unsigned calls;
+	bool fails;	     /* the next call */
 	void (*first)(void); /* called in the next call, before it */
 } watched[2];
 
@@ -24,6 +25,10 @@ static enum osd_status watch_sync(struct osd_data *data, const struct osd_data_n
 	if (first)
 		first();
 	here->calls++;
+	if (here->fails) {
+		here->fails = false;
+		return OSD_E_MEDIUM;
+	}
 	return here->own->sync_directories(data, name);
 }
 
@@ -134,8 +139,34 @@ static void test_two_at_once(void)
 	tear_down();
 }
 
+/* The kernel reports it once, and data of another client may be lost: no later flush succeeds. */
+static void test_failed(void)
+{
+	struct osd_objects *objects;
+	struct osd_object_id other = {MODEL_PID, 0};
+	struct osd_object *sound;
+
+	set_up();
+	objects = store.store.objects;
+	write_to(100);
+	watched[0].fails = true;
+	CHECK(osd_status_is_medium(osd_object_flush(object)));
+	CHECK_EQ(osd_object_flush(object), OSD_E_HEAD_FAILED);
+	CHECK_EQ(osd_object_write(object, 0, (const uint8_t *)"x", 1, OSD_DATA_FUA),
+		 OSD_E_HEAD_FAILED);
+	CHECK_EQ(osd_objects_flush(objects, (struct osd_object_id){MODEL_PID, 0}), OSD_E_MEDIUM);
+	OK(test_create(objects, MODEL_PID, 0, &other.object_id));
+	OK(osd_object_get(objects, other, &sound));
+	OK(osd_object_write(sound, 0, (const uint8_t *)"x", 1, OSD_DATA_FUA));
+	osd_object_put(sound);
+	OK(test_remove(objects, object->id));
+	OK(osd_objects_flush(objects, (struct osd_object_id){MODEL_PID, 0}));
+	tear_down();
+}
+
 int main(void)
 {
+	test_failed();
 	test_two_at_once();
 	test_tails();
 	test_replaced();

