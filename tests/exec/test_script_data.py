@@ -207,8 +207,8 @@ def test_two_pools_of_one_slot_wait_for_each_other(
     target: pyosd.Target, functions: Functions, zone: ObjectRef, submit: Submit
 ) -> None:
     """The script of each pool reads through a function of the other one."""
-    made = {}
-    for pool, other in (("default", "other"), ("other", "default")):
+    made = {}  # in this order: later a call of the first script may fill the queue of "other"
+    for pool, other in (("other", "default"), ("default", "other")):
         made[pool] = target.create(zone.partition_id)
         target.write(made[pool], 0, b"abc")
         xor = functions.put(XOR, name=f"in-{other}", contract=NOT_KEPT, pool=other)
