@@ -47,7 +47,7 @@ def fetch(url: str, obj: ObjectRef, file: Path) -> Outcome:
     """READ an object into a file; the outcome has no output."""
     with pyosd.connect(url) as target, file.open("wb") as out:
         start = time.perf_counter()
-        for piece in target.iter_read(obj, 0, target.known_length(obj)):
+        for piece in target.iter_read(obj):
             out.write(piece)
         seconds = time.perf_counter() - start
         return Outcome(b"", seconds, target.bytes_sent, target.bytes_received)

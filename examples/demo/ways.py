@@ -94,7 +94,7 @@ def fetch_and_compute(url: str, task: Task, folder: Path, progress: Progress) ->
         fetched = 0
         for obj in task.objects:
             with (folder / f"{obj.partition_id:x}-{obj.object_id:x}").open("wb") as file:
-                for piece in target.iter_read(obj, 0, lengths[obj]):
+                for piece in target.iter_read(obj):
                     file.write(piece)
                     fetched += len(piece)
                     progress(fetched / sum(lengths.values()), "fetching")

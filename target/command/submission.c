@@ -47,8 +47,7 @@ void osd_submission_fill(struct osd_exec_submission *submission,
 	submission->args = params->args;
 	submission->predecessor =
 		(struct osd_object_id){params->predecessor_partition, params->predecessor_id};
-	submission->flags = params->flags & ~(uint32_t)OSD_EXEC_PREDECESSOR_ARGS;
-	submission->takes_args = params->flags & OSD_EXEC_PREDECESSOR_ARGS && !submission->has_args;
+	submission->flags = params->flags;
 	submission->pool = params->pool;
 	submission->limits = (struct osd_job_limits){
 		.wall_usec = params->wall_usec,
@@ -206,7 +205,7 @@ enum osd_status osd_submission_at_once(struct osd_command_context *ctx,
 	struct waiting waiting = {request, ctx->objects};
 	struct osd_principal principal;
 
-	if (!submission->reuse_usec || !submission->code || submission->takes_args ||
+	if (!submission->reuse_usec || !submission->code || osd_exec_takes_args(submission) ||
 	    request->decoded.immed_tr || request->security.extension_count)
 		return OSD_E_WOULD_BLOCK;
 	fill_sender(ctx, submission, &principal);
@@ -268,7 +267,7 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 	if (request->security.extension_count)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	fill_sender(ctx, submission, &principal);
-	if (!submission->code || submission->takes_args) {
+	if (!submission->code || osd_exec_takes_args(submission)) {
 		status = osd_exec_take_content(ctx->exec, submission, &content);
 		if (status == OSD_OK)
 			status = call_again(ctx, submission, &function, &code);

@@ -226,9 +226,9 @@ static struct osd_job_record record_of(const struct osd_exec_submission *submiss
 		.keep_msec = (submission->keep_usec ? submission->keep_usec
 						    : osd_exec_limits[OSD_LIMIT_EXPIRY].standard) /
 			     1000,
-		.client_flags =
-			submission->flags | (uint32_t)((submission->grace_usec + 999) / 1000)
-						    << OSD_JOB_GRACE_SHIFT,
+		.client_flags = (submission->flags & OSD_JOB_FLAGS_KEPT) |
+				(uint32_t)((submission->grace_usec + 999) / 1000)
+					<< OSD_JOB_GRACE_SHIFT,
 		.flags = flags_of(submission),
 		.offload = {.home_usec = submission->home_usec,
 			    .home_bytes = submission->home_bytes},

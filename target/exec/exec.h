@@ -96,7 +96,6 @@ struct osd_exec_submission {
 	 * is the code of a script. */
 	struct osd_function_code *function_code;
 	bool has_args;		/* otherwise a submission without code gets its predecessor's */
-	bool takes_args;	/* it gets them although it has code */
 	uint16_t args_encoding; /* enum osd_args_encoding */
 	struct osd_exec_text args;
 	struct osd_object_id predecessor; /* the job whose code runs again */
@@ -119,7 +118,7 @@ struct osd_exec_submission {
 	enum osd_status (*fill_args)(void *arg, uint8_t *args);
 	bool lingers;	 /* a plain call: the submitting thread may wait a moment for its end */
 	bool for_script; /* a stage: a script waits for it, so it is accepted also when the queue is full or closed */
-	uint32_t flags; /* enum osd_exec_flags; takes_args stands for PREDECESSOR_ARGS */
+	uint32_t flags;			  /* enum osd_exec_flags */
 	/* It changes no objects, and its client can run it too (exec/advice/advice.h). */
 	bool pure;
 	uint64_t home_usec, home_bytes; /* what it takes there, and reads; 0: not known */
@@ -175,7 +174,13 @@ struct osd_exec_refusal { /* for the sense data */
 	uint64_t deadline_usec;		   /* of OSD_E_LATE */
 };
 
-/* For a submission without code, or with takes_args: gets what it lacks of the code and the arguments of the
+/* Whether it has code, and gets the arguments of its predecessor. */
+static inline bool osd_exec_takes_args(const struct osd_exec_submission *submission)
+{
+	return submission->flags & OSD_EXEC_PREDECESSOR_ARGS && !submission->has_args;
+}
+
+/* For a submission without code, or one that takes arguments: gets what it lacks of the code and the arguments of the
  * predecessor that it names, a job of the same principal.  The caller frees *ret_content in any case.
  * OSD_E_CDB_FIELD: there is no such job, or its code and arguments are not kept any more. */
 enum osd_status osd_exec_take_content(struct osd_exec *exec, struct osd_exec_submission *submission,

@@ -222,6 +222,8 @@ static void put_record(const struct change_run *run, struct osd_record *record)
 
 static void committed(struct change_run *run)
 {
+	if (run->change->kind == OSD_CHANGE_REPLACE)
+		osd_unsynced_forget(&run->object->objects->unsynced, run->object->id);
 	if (switches(run))
 		osd_punch_done(run->object, &run->punch, run->old_length);
 	else if (run->new_length < run->old_length)

@@ -298,12 +298,10 @@ static enum osd_status sync_all(struct osd_objects *objects)
 {
 	enum osd_status status = osd_tier_sync_all(&objects->tier);
 
-	if (status == OSD_OK)
-		return OSD_OK;
-	osd_unsynced_add_all(&objects->unsynced);
-	osd_error("data may be lost: %s; each FLUSH of a partition or of the root fails until the "
-		  "target is started again",
-		  osd_status_info(status)->meaning);
+	if (osd_status_is_medium(status) && osd_unsynced_add_all(&objects->unsynced))
+		osd_error("data may be lost: %s; each FLUSH of a partition or of the root fails "
+			  "until the target is started again",
+			  osd_status_info(status)->meaning);
 	return status;
 }
 
@@ -317,7 +315,7 @@ enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object
 	/* One call syncs all files and directories: many of them are no longer in memory. */
 	if (status == OSD_OK)
 		status = sync_all(objects);
-	if (status == OSD_OK && osd_unsynced_any(&objects->unsynced))
+	if (status == OSD_OK && osd_unsynced_any(&objects->unsynced, id.partition_id))
 		status = OSD_E_MEDIUM;
 	if (status == OSD_OK)
 		status = osd_kv_flush(objects->kv);

@@ -140,10 +140,12 @@ static void test_two_at_once(void)
 }
 
 /* The kernel reports it once, and data of another client may be lost: no later flush succeeds. */
-static void test_failed(void)
+static void test_failed(bool replaced)
 {
-	struct osd_objects *objects;
+	struct osd_change anew = {.kind = OSD_CHANGE_REPLACE, .data = "x", .length = 1};
+	const struct osd_object_id partition = {MODEL_PID, 0};
 	struct osd_object_id other = {MODEL_PID, 0};
+	struct osd_objects *objects;
 	struct osd_object *sound;
 
 	set_up();
@@ -154,19 +156,48 @@ static void test_failed(void)
 	CHECK_EQ(osd_object_flush(object), OSD_E_HEAD_FAILED);
 	CHECK_EQ(osd_object_write(object, 0, (const uint8_t *)"x", 1, OSD_DATA_FUA),
 		 OSD_E_HEAD_FAILED);
-	CHECK_EQ(osd_objects_flush(objects, (struct osd_object_id){MODEL_PID, 0}), OSD_E_MEDIUM);
+	CHECK_EQ(osd_objects_flush(objects, partition), OSD_E_MEDIUM);
+	CHECK_EQ(osd_objects_flush(objects, (struct osd_object_id){0, 0}), OSD_E_MEDIUM);
 	OK(test_create(objects, MODEL_PID, 0, &other.object_id));
 	OK(osd_object_get(objects, other, &sound));
 	OK(osd_object_write(sound, 0, (const uint8_t *)"x", 1, OSD_DATA_FUA));
 	osd_object_put(sound);
-	OK(test_remove(objects, object->id));
-	OK(osd_objects_flush(objects, (struct osd_object_id){MODEL_PID, 0}));
+	if (replaced)
+		OK(osd_object_change(object, &anew));
+	else
+		OK(test_remove(objects, object->id));
+	OK(osd_objects_flush(objects, partition));
+	if (replaced)
+		OK(osd_object_flush(object));
 	tear_down();
+}
+
+/* More objects than there is room for: then all count.  Other partitions do not. */
+static void test_many_failed(void)
+{
+	static struct osd_unsynced unsynced;
+	struct osd_object_id id = {MODEL_PID, 0};
+
+	CHECK(!osd_unsynced_any(&unsynced, 0));
+	for (id.object_id = 1; id.object_id <= OSD_UNSYNCED_MOST; id.object_id++) {
+		CHECK(osd_unsynced_add(&unsynced, id, OSD_E_MEDIUM));
+		CHECK(!osd_unsynced_add(&unsynced, id, OSD_E_TAIL_FAILED));
+		CHECK_EQ(osd_unsynced_status(&unsynced, id), OSD_E_TAIL_FAILED);
+	}
+	CHECK(osd_unsynced_any(&unsynced, MODEL_PID) && osd_unsynced_any(&unsynced, 0));
+	CHECK(!osd_unsynced_any(&unsynced, MODEL_PID + 1));
+	OK(osd_unsynced_status(&unsynced, id));
+	CHECK(osd_unsynced_add(&unsynced, id, OSD_E_MEDIUM));
+	osd_unsynced_forget(&unsynced, (struct osd_object_id){MODEL_PID, 0});
+	CHECK_EQ(osd_unsynced_status(&unsynced, id), OSD_E_MEDIUM);
+	CHECK(osd_unsynced_any(&unsynced, MODEL_PID + 1));
 }
 
 int main(void)
 {
-	test_failed();
+	test_failed(true);
+	test_failed(false);
+	test_many_failed();
 	test_two_at_once();
 	test_tails();
 	test_replaced();

@@ -38,19 +38,22 @@ enum osd_status osd_unsynced_status(const struct osd_unsynced *unsynced, struct 
 	return atomic_load(&unsynced->many) ? OSD_E_MEDIUM : OSD_OK;
 }
 
-void osd_unsynced_add_all(struct osd_unsynced *unsynced)
+bool osd_unsynced_add_all(struct osd_unsynced *unsynced)
 {
-	atomic_store(&unsynced->all, true);
 	atomic_store(&unsynced->any, true);
+	return !atomic_exchange(&unsynced->all, true);
 }
 
-bool osd_unsynced_any(const struct osd_unsynced *unsynced)
+bool osd_unsynced_any(const struct osd_unsynced *unsynced, uint64_t partition_id)
 {
 	if (!atomic_load(&unsynced->any))
 		return false;
-	for (size_t i = 0; i < OSD_UNSYNCED_MOST; i++)
-		if (atomic_load(&unsynced->objects[i].object_id))
+	for (size_t i = 0; i < OSD_UNSYNCED_MOST; i++) {
+		uint64_t found = atomic_load(&unsynced->objects[i].partition_id);
+
+		if (found && (!partition_id || found == partition_id))
 			return true;
+	}
 	return atomic_load(&unsynced->many) || atomic_load(&unsynced->all);
 }
 

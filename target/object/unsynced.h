@@ -2,8 +2,8 @@
 /* unsynced.h -- objects whose data a device did not take.
  *
  * The kernel reports a failed write to one fsync alone, and then takes the data for written.  Among them can be those
- * of another client, whose FLUSH would find no fault.  So every later FLUSH and FUA of the object fails, until it is
- * removed or the target is started again.
+ * of another client, whose FLUSH would find no fault.  So every later FLUSH and FUA of the object fails, until all its
+ * bytes are replaced, it is removed, or the target is started again.
  *
  * Locking: none; any thread. */
 #ifndef OBJECT_UNSYNCED_H
@@ -32,11 +32,11 @@ bool osd_unsynced_add(struct osd_unsynced *unsynced, struct osd_object_id id,
 		      enum osd_status status);
 /* How the last one failed; OSD_OK: none did. */
 enum osd_status osd_unsynced_status(const struct osd_unsynced *unsynced, struct osd_object_id id);
-/* A sync of all files failed. */
-void osd_unsynced_add_all(struct osd_unsynced *unsynced);
-/* Whether there are any: then the FLUSH of a partition or of the root fails. */
-bool osd_unsynced_any(const struct osd_unsynced *unsynced);
-/* The object was removed, or with object_id 0 all of the partition. */
+/* A sync of all files failed.  False: it is not the first. */
+bool osd_unsynced_add_all(struct osd_unsynced *unsynced);
+/* Whether there are any in the partition, or with 0 anywhere: then its FLUSH fails. */
+bool osd_unsynced_any(const struct osd_unsynced *unsynced, uint64_t partition_id);
+/* The object was removed or has other files, or with object_id 0 the partition was removed. */
 void osd_unsynced_forget(struct osd_unsynced *unsynced, struct osd_object_id id);
 
 #endif

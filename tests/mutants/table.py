@@ -83,6 +83,13 @@ MUTANTS = (
         *("tests/fault/test_flush.py",),
     ),
     mutant(
+        "a flush after a failed one succeeds",
+        "target/object/data.c",
+        "	if (osd_status_is_medium(status))\n		note_unsynced(object, status);\n",
+        "	(void)note_unsynced;\n",
+        *("tests/tiers/test_failures.py", "-k", "flush"),
+    ),
+    mutant(
         "the end of a job is told before it is stored",
         "target/exec/job/end.c",
         "	enum osd_status status = plain ? OSD_OK : store_end(exec, &ending);",

@@ -132,7 +132,7 @@ def _facts_of(source: RawIOBase) -> TransferFacts:
 def _check_unchanged(path: Path, source: RawIOBase, facts: TransferFacts, length: int) -> None:
     """Raises: OSError: a copy of two versions looks whole.  A file that only grows is copied as it was."""
     state = os.fstat(source.fileno())
-    if state.st_size == length and state.st_mtime_ns != facts["modified_ns"]:
+    if state.st_size <= length and state.st_mtime_ns != facts["modified_ns"]:
         raise OSError(errno.EBUSY, "it changed while it was read", str(path))
 
 

@@ -190,8 +190,10 @@ struct osd_job_record {
 };
 
 #define OSD_JOB_GRACE_SHIFT 19
-_Static_assert((OSD_EXEC_CODE_FORM | OSD_EXEC_RETRY_EXIT) >> OSD_JOB_GRACE_SHIFT == 0,
-	       "no flag that is stored is above");
+/* The flags of a submission that its record keeps. */
+#define OSD_JOB_FLAGS_KEPT ((UINT32_C(1) << OSD_JOB_GRACE_SHIFT) - 1)
+_Static_assert(((OSD_EXEC_CODE_FORM | OSD_EXEC_RETRY_EXIT) & ~OSD_JOB_FLAGS_KEPT) == 0,
+	       "no flag that is kept is above");
 
 /* The number of attempts a job may have, the first included. */
 static inline unsigned osd_job_attempts(const struct osd_job_record *record)

@@ -399,13 +399,11 @@ enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *t
  * Such a call holds a place in the call gate only for a bounded step, so that it does not delay the
  * calls of other jobs.  After each step it charges the bytes to the job's limit, and stops if the
  * job is to end.  A call that was under way when the job was asked to end stops at its next step.
- * A call that begins in the grace time stops when that is over.
- *
- * The first two are the largest step, in bytes and in pieces: it bounds how long others wait for a
- * place.  The third: osd_long_call_watch. */
+ * A call that begins in the grace time stops when that is over. */
+/* The largest step, in bytes and in pieces: it bounds how long others wait for a place. */
 #define OSD_LONG_STEP_BYTES  (UINT64_C(1) << 20)
 #define OSD_LONG_STEP_PIECES 64u
-#define OSD_LONG_RECORDS     1024u
+#define OSD_LONG_RECORDS     1024u /* of osd_long_call_watch */
 
 /* Called around any call.  A short call holds a place in the gate all the time, except while it
  * waits for an object that another has locked. */
