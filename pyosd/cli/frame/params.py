@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -43,7 +43,10 @@ __all__ = [
     "SizeParam",
     "completed",
     "completing",
+    "pool_option",
 ]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def completed(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -60,6 +63,13 @@ def completing(
 ) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """The completion of a parameter that takes any text.  what: as of completed()."""
     return lambda ctx, _param, incomplete: completed(what, ctx, incomplete)
+
+
+def pool_option(text: str) -> Callable[[Function], Function]:
+    """`--pool NAME`, completed with the pools of the target.  text: its help."""
+    return click.option(
+        "--pool", metavar="NAME", default="", shell_complete=completing("pools"), help=text
+    )
 
 
 class AddressParam(ParamType[ObjectRef]):

@@ -14,7 +14,7 @@ import click
 from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE, completing
+from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE, pool_option
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb
 from pyosd.cli.functions.engines import engines
 from pyosd.cli.functions.log import log
@@ -115,13 +115,7 @@ def fn() -> None:
     help="Entry point.  May be given more than once; the first is the default.  [main]",
 )
 @click.option("--engine", metavar="NAME", default="", help="Engine.  [by the file's suffix]")
-@click.option(
-    "--pool",
-    shell_complete=completing("pools"),
-    metavar="NAME",
-    default="",
-    help="Pool of the calls.  [default]",
-)
+@pool_option("Pool of the calls.  [default]")
 @limit_options("limit_wall", "limit_cpu", "limit_mem", "limit_output")
 @click.option("--version", metavar="TEXT", default="", help="Version of the code, for people.")
 @click.option("--description", metavar="TEXT", default="", help="Description, for people.")
@@ -256,13 +250,7 @@ def names_of_others(functions: Functions) -> dict[str, ObjectRef]:
     type=click.Path(exists=True, dir_okay=False),
     help="Sign them with this key of SSH; a public key's file: with ssh-agent.",
 )
-@click.option(
-    "--pool",
-    shell_complete=completing("pools"),
-    metavar="NAME",
-    default="",
-    help="Pool of the calls.  [default]",
-)
+@pool_option("Pool of the calls.  [default]")
 @PARTITION
 @click.pass_obj
 def stock(
@@ -421,13 +409,7 @@ def rm(
 @click.option(
     "--timeout", type=DURATION, help="End a call without a record after this time.  [20s]"
 )
-@click.option(
-    "--pool",
-    shell_complete=completing("pools"),
-    metavar="NAME",
-    default="",
-    help="Pool of the call.  [the function's]",
-)
+@pool_option("Pool of the call.  [the function's]")
 @RIGHTS_OPTION
 @PARTITION
 @RAW

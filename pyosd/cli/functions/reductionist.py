@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pyosd.cli.frame.params import completing
+from pyosd.cli.frame.params import pool_option
 from pyosd.cli.frame.verb import Settings, Verb
 from pyosd.cli.functions.names import check_pool
 
@@ -27,13 +27,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="ADDRESS:PORT",
     help="Address to listen at; port 0: the kernel's choice.  [127.0.0.1:8080]",
 )
-@click.option(
-    "--pool",
-    shell_complete=completing("pools"),
-    default="",
-    metavar="NAME",
-    help="Pool of the reductions.  [default]",
-)
+@pool_option("Pool of the reductions.  [default]")
 @click.option(
     "--password-file",
     type=FILE,

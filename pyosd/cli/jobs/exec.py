@@ -22,7 +22,7 @@ from pyosd.cli.frame.params import (
     PATH,
     RETRY_ON,
     TAG,
-    completing,
+    pool_option,
 )
 from pyosd.cli.frame.verb import Failure, Settings, Verb, common_options
 from pyosd.cli.host.everywhere import targets_option
@@ -292,13 +292,7 @@ def is_duration(word: str) -> bool:
     type=DURATION,
     help="Time to clean up between the request to end and the kill.  [20 ms]",
 )
-@click.option(
-    "--pool",
-    shell_complete=completing("pools"),
-    metavar="NAME",
-    default="",
-    help="Pool of sandboxes to run in.  [default]",
-)
+@pool_option("Pool of sandboxes to run in.  [default]")
 @RIGHTS_OPTION
 @limit_options(*LIMITS)
 @modules_option(
