@@ -91,6 +91,7 @@ def mkdir(
         if len(parts) > 1 and not parents:
             raise
         base = yield from make_partition(fs, parts[0])
+        fs.made.append(join(parts[0]))
         if len(parts) == 1:
             return base
         rest = encoded(parts[1:])
@@ -98,7 +99,9 @@ def mkdir(
         try:
             yield from top_info(base, join(path))
         except errors.NoSuchName:
-            return ref((yield from create_partition(base.partition_id)))
+            made = ref((yield from create_partition(base.partition_id)))
+            fs.made.append(join(path))
+            return made
         if not exist_ok:
             raise errors.NameExists(0x5, 0x80, 0x31, f"{path!r} exists")
         return base

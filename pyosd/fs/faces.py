@@ -25,6 +25,7 @@ class FileSystem(FileTable, Blocking):
         """Args: target: a Target.  base: the partition or directory that paths begin at; None: the root."""
         self.target, self.base = target, base
         self.partitions: dict[str, tuple[ObjectRef, float]] = {}
+        self.made: list[str] = []  # paths of the partitions that mkdir() has made
 
     def carry(self, dialogue: Dialogue[R]) -> R:
         """Carry a dialogue to its end.  Returns: its value."""
@@ -76,6 +77,7 @@ class AsyncFileSystem(FileTable, Awaiting):
         """Args: target: an AsyncTarget.  base: as of FileSystem."""
         self.target, self.base = target, base
         self.partitions: dict[str, tuple[ObjectRef, float]] = {}
+        self.made: list[str] = []  # paths of the partitions that mkdir() has made
 
     async def carry(self, dialogue: Dialogue[R]) -> R:
         """Carry a dialogue to its end.  Returns: its value."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -33,8 +32,8 @@ from pyosd.cli.paths.moving import (
     download,
     encoded_name,
     in_partition,
-    new_partition_said,
     say_left_out,
+    say_made,
     upload,
 )
 from pyosd.fs.faces import FileSystem
@@ -287,14 +286,9 @@ def inside(
         for info in [first] if not first.is_directory else [first, *fs.walk(source)]:
             copies.append((info, new + info.path[len(source) :]))
     check_apart((info.path, new) for info, new in copies if not info.is_directory)
-    makes = any(info.is_directory for info, _ in copies)
-    with (
-        new_partition_said(settings, fs, settings.path(destination.text))
-        if makes
-        else nullcontext()
-    ):
-        for info, new in copies:
-            copy_one(fs, info, new, if_exists, report)
+    for info, new in copies:
+        copy_one(fs, info, new, if_exists, report)
+    say_made(settings, fs)
 
 
 def copy_one(fs: FileSystem, info: PathInfo, new: str, if_exists: str, report: CopyReport) -> None:

@@ -57,10 +57,9 @@ __all__ = [
     "encoded_name",
     "in_partition",
     "interruptible",
-    "may_exist",
-    "new_partition_said",
     "partition_of",
     "say_left_out",
+    "say_made",
     "size_of",
     "upload",
     "why",
@@ -267,22 +266,10 @@ def partition_of(path: str) -> str:
     return "/" + path.split("/")[1]
 
 
-@contextmanager
-def new_partition_said(settings: Settings, fs: FileSystem, path: str) -> Iterator[None]:
-    """Report a partition that the body makes for a path: its name may be a typing error."""
-    above = partition_of(path)
-    absent = not may_exist(fs, above)
-    yield
-    if absent and may_exist(fs, above):
-        settings.say(f"{above} is a new partition")
-
-
-def may_exist(fs: FileSystem, path: str) -> bool:
-    """Whether a path exists, as far as the user is permitted to know."""
-    try:
-        return fs.exists(path)
-    except errors.PermissionDenied:
-        return True
+def say_made(settings: Settings, fs: FileSystem) -> None:
+    """Report the partitions that were made: a name may be a typing error."""
+    while fs.made:
+        settings.say(f"{fs.made.pop(0)} is a new partition")
 
 
 def upload(
@@ -298,10 +285,9 @@ def upload(
     """Make folders of the target, then store files.  destination: a path of the partition."""
     fs = target.fs
     above = partition_of(destination)
-    if folders:
-        with new_partition_said(settings, fs, destination):
-            for folder in folders:
-                fs.mkdir(folder, parents=True, exist_ok=True)
+    for folder in folders:
+        fs.mkdir(folder, parents=True, exist_ok=True)
+    say_made(settings, fs)
     base = fs.resolve(above)
     total = sum(size_of(each.source) for each in files)
     with byte_bar(f"store {counted(len(files), 'file')}", total, settings.quiet) as progress:

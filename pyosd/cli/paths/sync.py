@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import YES, Failure, Settings, Verb
 from pyosd.cli.output.tables import counted
@@ -26,7 +28,6 @@ from pyosd.cli.paths.moving import (
     download,
     encoded_name,
     in_partition,
-    may_exist,
     partition_of,
     say_left_out,
     upload,
@@ -101,7 +102,7 @@ def sync(
         extra = plan.extra(destination.remote) if delete else []
         if dry_run:
             print_names([*(f"copy {n}" for n in wanted), *(f"remove {n}" for n in extra)])
-            if destination.remote and not may_exist(plan.fs, partition_of(there)):
+            if destination.remote and plan.is_new_partition():
                 settings.say(f"{partition_of(there)} would be a new partition")
             return
         if extra and not yes:
@@ -150,6 +151,12 @@ class Plan:
             name = info.path[start:]
             if name and not self._excluded(name):
                 self.remote[name] = info
+
+    def is_new_partition(self) -> bool:
+        """Whether the target's side is in a partition that is absent, if the user may know that."""
+        with suppress(errors.PermissionDenied):
+            return not self.fs.exists(partition_of(self.there))
+        return False
 
     def _excluded(self, name: str) -> bool:
         return any(
