@@ -170,18 +170,24 @@ static void test_ended_at(enum moment moment)
 	tear_down(&stage);
 }
 
+/* A stage with one ready sandbox, and the sandbox's end of its job socket. */
+static int set_up_ready(struct stage *stage)
+{
+	int job;
+
+	set_up(stage);
+	job = report_fork(stage, stage->sandboxes.list->id);
+	say_ready(stage, stage->sandboxes.list->id, job);
+	return job;
+}
+
 /* A sandbox that may not be kept ends; nothing of it is left (LeakSanitizer). */
 static void test_not_kept(void)
 {
 	struct osd_sandbox *taken;
 	struct stage stage;
-	uint64_t id;
-	int job;
+	int job = set_up_ready(&stage);
 
-	set_up(&stage);
-	id = stage.sandboxes.list->id;
-	job = report_fork(&stage, id);
-	say_ready(&stage, id, job);
 	taken = take(&stage);
 	stage.sandboxes.stopping = true;
 	osd_sandbox_keep(&stage.sandboxes, taken, "addr:a", 0);
@@ -223,13 +229,9 @@ static void test_put_back_over(enum end end)
 	const struct osd_sandbox_exit status = {.wait_status = 0};
 	struct osd_sandbox *taken;
 	struct stage stage;
-	uint64_t id;
-	int job;
+	int job = set_up_ready(&stage);
+	uint64_t id = stage.sandboxes.list->id;
 
-	set_up(&stage);
-	id = stage.sandboxes.list->id;
-	job = report_fork(&stage, id);
-	say_ready(&stage, id, job);
 	taken = take_kept(&stage);
 	if (end == IT_EXITS)
 		osd_sandbox_exited(&stage.sandboxes, id, &status);
@@ -254,9 +256,7 @@ static void test_lost_while_kept(void)
 	struct stage stage;
 	int jobs[2];
 
-	set_up(&stage);
-	jobs[0] = report_fork(&stage, stage.sandboxes.list->id);
-	say_ready(&stage, stage.sandboxes.list->id, jobs[0]);
+	jobs[0] = set_up_ready(&stage);
 	osd_sandbox_put_back(&stage.sandboxes, take_kept(&stage));
 	CHECK_EQ(stage.sandboxes.list->state, OSD_SANDBOX_SPAWNING);
 	jobs[1] = report_fork(&stage, stage.sandboxes.list->id);
