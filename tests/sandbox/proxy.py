@@ -512,12 +512,15 @@ def alive(pid: int) -> bool:
     return "State:\tZ" not in status and "State:\tX" not in status
 
 
+BEGUN = time.time()
+
+
 def control_groups(pid: int) -> list[str]:
-    """What a daemon has made in any hierarchy."""
+    """What a daemon of this run has made; an earlier one of that id may have left others."""
     return [
         folder
         for folder, _, _ in os.walk("/sys/fs/cgroup")
-        if folder.endswith(f"/iosd-sandboxd-{pid}")
+        if folder.endswith(f"/iosd-sandboxd-{pid}") and Path(folder).stat().st_mtime > BEGUN
     ]
 
 
