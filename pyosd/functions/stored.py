@@ -189,12 +189,16 @@ def stored_first(
 
     A call that finds no function has run nothing, so it can be repeated.
     """
+    active = False
     for number in range(ATTEMPTS):
         try:
             return (yield from attempt())
         except NotFound:
-            if number == ATTEMPTS - 1 or (yield from is_active(stored, table)):
+            before, active = active, (yield from is_active(stored, table))
+            if number == ATTEMPTS - 1 or (before and active):  # something else was not found
                 raise
+        if active:  # another call has stored it meanwhile
+            continue
         try:
             yield from dialogues.put(table, stored.source, **stored.options)
         except (TargetBusy, NotFound):  # another client activates this name, or has replaced it
@@ -205,7 +209,7 @@ def stored_first(
 
 
 def is_active(stored: StoredFunction[Any, Any], table: Any) -> Dialogue[bool]:
-    """Whether the target has this version: then something else was not found."""
+    """Whether the target has this version."""
     try:
         found = yield from dialogues.show(table, stored.sha256)
     except NotFound:

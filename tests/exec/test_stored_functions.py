@@ -14,9 +14,10 @@ import pytest
 import pyosd
 import pyosd.aio
 from pyosd import osd
+from pyosd.commands.dialogue import Dialogue
 from pyosd.errors import Invalid, NotFound, ScriptError
-from pyosd.functions import Access, Functions, FunctionStage, Hook, HookEvent
-from pyosd.functions.stored import StoredFunction
+from pyosd.functions import Access, Functions, FunctionStage, Hook, HookEvent, dialogues
+from pyosd.functions.stored import StoredFunction, stored_first
 from pyosd.jobs.source import stored_source
 from pyosd.types import ObjectRef
 from pyosd.wire.exec_params import Limits
@@ -182,6 +183,22 @@ def test_clients_with_other_versions_at_a_time(target: pyosd.Target, functions: 
     for _ in range(5):
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(work, (0, 1)))
+
+
+def test_it_is_stored_between_a_call_and_the_look_at_it(
+    target: pyosd.Target, functions: Functions
+) -> None:
+    function = version(1)
+
+    def late() -> Dialogue[Any]:
+        try:
+            return (yield from dialogues.call(functions, function.sha256))
+        except NotFound:
+            with pyosd.connect(target.url) as other:
+                function.on(other)()
+            raise
+
+    assert functions.carry(stored_first(function, functions, late)) == 1
 
 
 def test_failures_are_raised(target: pyosd.Target, functions: Functions) -> None:
