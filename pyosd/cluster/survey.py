@@ -112,6 +112,8 @@ class ObjectNeeds:
     """The repairs that an object needs.
 
     wanted: the targets that belong to it.
+    named: the names for the attribute of its copies: wanted, and while there are too few targets also
+    names of earlier ones, so that the number of copies is not forgotten.
     source: a copy to read from; None: there is none, or the copies differ.  Then nothing is written.
     write: the targets that need a copy.  replace: the bad copies that some of them have.
     label: the targets whose copy is good, but not its attributes.
@@ -121,6 +123,7 @@ class ObjectNeeds:
 
     object: ObjectRef
     wanted: tuple[str, ...]
+    named: tuple[str, ...]
     source: KnownCopy | None = None
     write: list[str] = field(default_factory=list)
     replace: dict[str, KnownCopy] = field(default_factory=dict)
@@ -269,9 +272,11 @@ def judge(
         prefer: the copy that counts where copies differ; None: differing copies are a fault, and
             nothing is written.
     """
-    count = copies or max(len(state.names) for state in states.values()) or 1
+    longest = max((state.names for state in states.values()), key=len)
+    count = copies or len(longest) or 1
     wanted = place(obj, members, min(count, len(members)))
-    needs = ObjectNeeds(obj, wanted)
+    absent = [name for name in dict.fromkeys(longest) if name not in wanted]
+    needs = ObjectNeeds(obj, wanted, (*wanted, *absent[: count - len(wanted)]))
     if count > len(members):
         needs.report("", CopyFault.TOO_FEW, f"{count} copies, {len(members)} targets")
     usable = [state for state in states.values() if state.usable]
@@ -297,7 +302,7 @@ def _report_faults(needs: ObjectNeeds, state: KnownCopy) -> None:
         needs.report(name, CopyFault.UNFINISHED)
     elif state.unreadable:
         needs.report(name, CopyFault.UNREADABLE, state.unreadable)
-    elif {*state.names} != {*needs.wanted}:
+    elif {*state.names} != {*needs.named}:
         needs.report(name, CopyFault.UNNAMED, f"names {', '.join(state.names)}")
     if name not in needs.wanted:
         needs.report(name, CopyFault.MISPLACED, f"belongs to {belongs}")
@@ -321,6 +326,6 @@ def _plan(needs: ObjectNeeds, states: Mapping[str, KnownCopy], source: KnownCopy
         name
         for name in wanted
         if name in good
-        and not (good[name].names == wanted and good[name].as_written and good[name].checked)
+        and not (good[name].names == needs.named and good[name].as_written and good[name].checked)
     ]
     needs.drop = [state for name, state in states.items() if name not in wanted]

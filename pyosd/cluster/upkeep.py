@@ -304,7 +304,7 @@ class Upkeep:
             self._cluster.target(name),
         )
         seal = Seal(source.digest, source.length)
-        said = [encode_copies(verdict.wanted), seal.encode(), *_own_attributes(origin, obj)]
+        said = [encode_copies(verdict.named), seal.encode(), *_own_attributes(origin, obj)]
         partition = PartitionId(obj.partition_id)
         if source.length <= _PIECE:
             self._throttle.take(source.length)
@@ -343,7 +343,7 @@ class Upkeep:
     def _label(self, verdict: ObjectNeeds, source: KnownCopy, name: str) -> None:
         """Bring the attributes of a good copy up to date."""
         values = [
-            encode_copies(verdict.wanted),
+            encode_copies(verdict.named),
             Seal(source.digest, source.length).encode(),
         ]
         values.append(AttributeValue(*SEEN, verdict.versions[name]))

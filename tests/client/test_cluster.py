@@ -351,6 +351,23 @@ def test_a_target_that_is_away_and_comes_back() -> None:
     assert_placed(cluster, contents, 2)
 
 
+def test_too_few_targets_do_not_make_the_number_of_copies_forgotten() -> None:
+    """A lost target is left out, then another one takes its place: there are three copies again."""
+    whole, contents = filled(("a", "b", "c"), 4, 3)
+    cluster = whole.among(("a", "b", "c"))
+    whole.targets["c"].stored.clear()
+    for _ in range(2):  # a second call still reports it
+        report = run(cluster, without=["c"]).repair()
+        assert faults(report) == {("", CopyFault.TOO_FEW)} and not report.written
+    assert faults(run(whole.among(("a", "b"))).rebalance()) == {("", CopyFault.TOO_FEW)}
+    assert faults(run(whole.among(("a", "b"))).check()) == {("", CopyFault.TOO_FEW)}
+    replaced = whole.among(("a", "b", "d"))
+    assert run(replaced).rebalance().ok and run(replaced).check().ok
+    assert_placed(replaced, contents, 3)
+    assert run(whole.among(("a", "b"))).rebalance(copies=2).ok  # somebody wants fewer
+    assert_placed(whole.among(("a", "b")), contents, 2)
+
+
 def test_a_list_of_targets_that_is_not_the_maps_is_refused() -> None:
     whole, _ = filled(("a", "b", "c"), 2, 2)
     assert run(whole.among(("a", "b", "c"))).rebalance().maps["a"] == ClusterMap(1, ("a", "b", "c"))
