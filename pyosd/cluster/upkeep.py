@@ -44,6 +44,7 @@ _PIECE = (
     4 << 20
 )  # bytes of one READ and one WRITE; an object up to this size is copied by one command
 _AT_ONCE = 4
+_SERIAL_NUMBER = 0x80  # page of vital product data: the store's id, wherever it is served
 _APPLICATION = range(0x1_0000, 0x2000_0000)  # attribute pages that belong to applications
 _USERNAME = AttributeId(Page.USER_INFORMATION, 9)
 
@@ -213,6 +214,19 @@ class Upkeep:
         return left
 
     def _maps(self) -> dict[str, ClusterMap | None]:
+        """The map of each target.
+
+        Raises: ValueError: two names mean one target. Its only copy would count as two.
+        """
+        asked = at_once(
+            lambda name: self._cluster.target(name).inquiry(_SERIAL_NUMBER), self._asked
+        )
+        stores: dict[bytes, str] = {}
+        for name, end in asked.items():
+            if (other := stores.setdefault(end.result(), name)) != name:
+                raise ValueError(
+                    f"{other} and {name} are the same target: correct the list of targets"
+                )
         ends = at_once(
             lambda name: read_map(self._cluster.target(name), self._partition), self._asked
         )

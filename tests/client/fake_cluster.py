@@ -62,6 +62,9 @@ class FakeTarget:
             raise failure(NotFound)
         return self.stored[obj]
 
+    def inquiry(self, page: int) -> bytes:
+        return b"%d %d" % (page, id(self.stored))
+
     def list_attributes(
         self, partition_id: int, wanted: Iterable[AttributeId]
     ) -> Iterator[ObjectAttributes]:

@@ -384,6 +384,16 @@ def test_a_list_of_targets_that_is_not_the_maps_is_refused() -> None:
         run(whole.among(("a", "b"))).rebalance()
 
 
+def test_two_names_of_one_target_are_refused_and_nothing_is_removed() -> None:
+    """A URL that was copied and not changed: the only copy of an object looked like a surplus one."""
+    whole, contents = filled(("a", "b", "c"), 6, 1)
+    wrong = FakeCluster({**whole.targets, "b": whole.targets["a"]})
+    for verb in ("check", "repair", "rebalance"):
+        with pytest.raises(ValueError, match="a and b are the same target"):
+            getattr(run(wrong), verb)()
+    kept(whole, contents)
+
+
 def test_impossible_upkeep_is_refused() -> None:
     cluster = FakeCluster().among(("a", "b"))
     for options, why in (
