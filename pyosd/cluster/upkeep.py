@@ -53,6 +53,10 @@ class _ChangedError(Exception):
     """An object changed while it was worked on."""
 
 
+class _EndedError(Exception):
+    """The work on other objects has ended early: the user or an error stopped it."""
+
+
 @dataclass
 class ClusterReport:
     """The result of check(), repair() or rebalance().
@@ -86,7 +90,7 @@ class Throttle:
         self,
         rate: float = 0,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         if rate < 0:
             raise ValueError("a rate is not negative")
@@ -138,7 +142,9 @@ class Upkeep:
         if at_once < 1:
             raise ValueError("at_once is at least 1")
         self._at_once, self._all_data = at_once, all_data
-        self._throttle, self._progress = Throttle(rate), progress
+        self._ended = threading.Event()
+        self._throttle = Throttle(rate, sleep=self._ended.wait)
+        self._progress = progress
         self._lock = threading.Lock()
 
     # ---- what people ask for --------------------------------------------------------------------
@@ -262,6 +268,7 @@ class Upkeep:
     ) -> ClusterReport:
         """Do what the verdicts say, several objects at a time."""
         verdicts = self._verdicts(report, copies, prefer)
+        self._ended.clear()
         pool = ThreadPoolExecutor(self._at_once)
         try:
             work = [pool.submit(self._restore, report, each, drop) for each in verdicts]
@@ -269,6 +276,7 @@ class Upkeep:
                 each.result()
                 self._progress("restored", number, len(work))
         finally:
+            self._ended.set()  # a large copy, or a low rate, would keep its thread for hours
             pool.shutdown(cancel_futures=True)
         return report
 
@@ -321,7 +329,7 @@ class Upkeep:
         said = [encode_copies(verdict.named), seal.encode(), *_own_attributes(origin, obj)]
         partition = PartitionId(obj.partition_id)
         if source.length <= _PIECE:
-            self._throttle.take(source.length)
+            self._wait_turn(source.length)
             data = origin.read(obj, 0, source.length, if_version=source.version)
             _require(seal, Seal.of(data), source.target)
             self._create(target, obj, data, said)
@@ -330,7 +338,7 @@ class Upkeep:
         digest, at = hashlib.sha256(), 0
         while at < source.length:
             size = min(_PIECE, source.length - at)
-            self._throttle.take(size)
+            self._wait_turn(size)
             data = origin.read(obj, at, size, if_version=source.version)
             digest.update(data)
             if len(data) != size:
@@ -339,6 +347,12 @@ class Upkeep:
             at += size
         _require(seal, Seal(digest.digest(), at), source.target)
         target.set_attributes(obj, [*said, AttributeValue(*UNFINISHED, b"")])
+
+    def _wait_turn(self, count: int) -> None:
+        """Wait until so many bytes may be copied.  Raises: _EndedError."""
+        self._throttle.take(count)
+        if self._ended.is_set():
+            raise _EndedError
 
     def _create(
         self, target: Target, obj: ObjectRef, data: Buffer, said: list[AttributeValue]

@@ -368,6 +368,28 @@ def test_too_few_targets_do_not_make_the_number_of_copies_forgotten() -> None:
     assert_placed(whole.among(("a", "b")), contents, 2)
 
 
+def test_an_interrupted_repair_does_not_finish_its_large_copies() -> None:
+    """Ctrl-C waited for the copies under way, which --rate can make last for hours."""
+    whole, contents = filled(("a", "b"), 1, 2)
+    cluster = whole.among(("a", "b"))
+    large = store(cluster, FIRST + 1, b"large" * 8, ("a", "b"))
+    contents[large] = b"large" * 8
+    cluster.targets["b"].stored.clear()
+
+    def interrupt(step: str, done: int, total: int) -> None:
+        if step == "restored":
+            raise KeyboardInterrupt
+
+    with mock.patch.object(upkeep_module, "_PIECE", 4):
+        upkeep = Upkeep(cluster.as_many(), PARTITION, at_once=2, rate=8, progress=interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            upkeep.repair()
+        copy = cluster.targets["b"].stored.get(large)
+        assert copy is None or copy.get(UNFINISHED)
+        assert run(cluster).repair().ok
+    assert_placed(cluster, contents, 2)
+
+
 def test_a_list_of_targets_that_is_not_the_maps_is_refused() -> None:
     whole, _ = filled(("a", "b", "c"), 2, 2)
     assert run(whole.among(("a", "b", "c"))).rebalance().maps["a"] == ClusterMap(1, ("a", "b", "c"))
