@@ -220,7 +220,7 @@ def survey(
 
 def _read(state: KnownCopy, outcome: ObjectOutcome) -> KnownCopy:
     """The state of a copy after a job has read its data, or has failed to."""
-    state = replace(state, digest=b"", checked=False)
+    seen, state = state, replace(state, digest=b"", checked=False)
     if outcome.error.startswith("StorageError:"):
         return replace(state, unreadable=outcome.error)
     if not outcome.ok:
@@ -233,6 +233,10 @@ def _read(state: KnownCopy, outcome: ObjectOutcome) -> KnownCopy:
         return replace(state, unchecked="the target answered with no hash")
     if before != after:
         return replace(state, unchecked="the data changed while they were read")
+    if seen.checked and seen.digest != digest and seen.version == before:
+        return replace(
+            state, unreadable="the data have changed without a command: they are damaged"
+        )
     return replace(state, digest=digest, version=before)
 
 
@@ -318,6 +322,10 @@ def _plan(needs: ObjectNeeds, states: Mapping[str, KnownCopy], source: KnownCopy
         for name, state in states.items()
         if state.usable and (state.digest, state.length) == (source.digest, source.length)
     }
+    stays = {name for name, state in good.items() if name in state.names}
+    if stays:  # a copy that names only others can be about to be removed: a new one takes its place
+        source = source if source.target in stays else good[min(stays)]
+        good = {name: state for name, state in good.items() if name in stays or name not in wanted}
     needs.source = source
     needs.write = [name for name in wanted if name not in good]
     needs.replace = {name: states[name] for name in needs.write if name in states}

@@ -10,6 +10,7 @@ Not here: how copies stand and what an object needs (survey.py).
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -22,7 +23,15 @@ from pyosd import requests
 from pyosd.cluster.at_once import at_once
 from pyosd.cluster.many import Many
 from pyosd.cluster.map_object import ClusterMap, MapConflict, read_map, write_map
-from pyosd.cluster.placement import PAGE, SEEN, UNFINISHED, Seal, check_copies, encode_copies
+from pyosd.cluster.placement import (
+    COPIES,
+    PAGE,
+    SEEN,
+    UNFINISHED,
+    Seal,
+    check_copies,
+    encode_copies,
+)
 from pyosd.cluster.survey import (
     CopyFault,
     CopyFinding,
@@ -32,7 +41,7 @@ from pyosd.cluster.survey import (
     judge,
     survey,
 )
-from pyosd.errors import NotFound, OSDError, Unreachable
+from pyosd.errors import NotFound, OSDError, StorageError, Unreachable
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef, PartitionId
 from pyosd.wire.attributes import ALL, DATA_VERSION, Page
@@ -44,6 +53,7 @@ _PIECE = (
     4 << 20
 )  # bytes of one READ and one WRITE; an object up to this size is copied by one command
 _AT_ONCE = 4
+_MARK_BYTES = 8  # of a client that writes a copy, or removes an unfinished one
 _SERIAL_NUMBER = 0x80  # page of vital product data: the store's id, wherever it is served
 _APPLICATION = range(0x1_0000, 0x2000_0000)  # attribute pages that belong to applications
 _USERNAME = AttributeId(Page.USER_INFORMATION, 9)
@@ -51,6 +61,14 @@ _USERNAME = AttributeId(Page.USER_INFORMATION, 9)
 
 class _ChangedError(Exception):
     """An object changed while it was worked on."""
+
+
+class _DamagedError(Exception):
+    """The data of a source are not those that were checked, though no command has changed them."""
+
+    def __init__(self, target: str, why: str) -> None:
+        super().__init__(f"{why}; repair --all-data replaces it if there is another copy")
+        self.target = target
 
 
 class _EndedError(Exception):
@@ -199,7 +217,10 @@ class Upkeep:
         report = ClusterReport(maps=self._maps())
         known = [each for each in report.maps.values() if each]
         last = max(known, key=lambda each: each.version, default=ClusterMap(0, ()))
-        new = last if {*last.targets} == {*self._members} else last.after(self._members)
+        lasting = all(
+            {*each.targets} == {*self._members} for each in known if each.version == last.version
+        )
+        new = last if known and lasting else last.after(self._members)
         for name in self._asked:
             write_map(self._cluster.target(name), self._partition, new)
             report.maps[name] = new
@@ -300,6 +321,9 @@ class Upkeep:
             if drop:
                 for extra in verdict.drop:
                     at = extra.target
+                    self._claim(extra, verdict)
+                for extra in verdict.drop:
+                    at = extra.target
                     self._remove(extra, verdict.object)
                     with self._lock:
                         report.removed += 1
@@ -308,6 +332,9 @@ class Upkeep:
             self._say(report, left)
         except Unreachable:
             raise
+        except _DamagedError as error:
+            found = CopyFinding(verdict.object, error.target, CopyFault.UNREADABLE, str(error))
+            self._say(report, [found])
         except (OSDError, _ChangedError) as error:
             self._say(report, [CopyFinding(verdict.object, at, CopyFault.FAILED, str(error))])
 
@@ -318,7 +345,7 @@ class Upkeep:
     def _copy(self, verdict: ObjectNeeds, source: KnownCopy, name: str) -> None:
         """Write a copy to a target, by one command or as unfinished until its end.
 
-        Raises: _ChangedError: the data read are not those that were checked; OSDError.
+        Raises: _DamagedError, _EndedError, _ChangedError, OSDError.
         """
         obj, origin, target = (
             verdict.object,
@@ -330,23 +357,32 @@ class Upkeep:
         partition = PartitionId(obj.partition_id)
         if source.length <= _PIECE:
             self._wait_turn(source.length)
-            data = origin.read(obj, 0, source.length, if_version=source.version)
+            data = self._read(source, obj, 0, source.length)
             _require(seal, Seal.of(data), source.target)
             self._create(target, obj, data, said)
             return
-        target.create(partition, obj.object_id, attributes=[AttributeValue(*UNFINISHED, b"1")])
+        mark = secrets.token_bytes(_MARK_BYTES)
+        target.create(partition, obj.object_id, attributes=[AttributeValue(*UNFINISHED, mark)])
         digest, at = hashlib.sha256(), 0
         while at < source.length:
             size = min(_PIECE, source.length - at)
             self._wait_turn(size)
-            data = origin.read(obj, at, size, if_version=source.version)
+            data = self._read(source, obj, at, size)
             digest.update(data)
             if len(data) != size:
                 break
             target.write(obj, at, data)
             at += size
         _require(seal, Seal(digest.digest(), at), source.target)
-        target.set_attributes(obj, [*said, AttributeValue(*UNFINISHED, b"")])
+        _swap_mark(target, obj, mark, b"", said)
+
+    def _read(self, source: KnownCopy, obj: ObjectRef, start: int, length: int) -> Buffer:
+        """Read the version of the data that was checked.  Raises: _DamagedError, OSDError."""
+        origin = self._cluster.target(source.target)
+        try:
+            return origin.read(obj, start, length, if_version=source.version)
+        except StorageError as error:
+            raise _DamagedError(source.target, str(error)) from None
 
     def _wait_turn(self, count: int) -> None:
         """Wait until so many bytes may be copied.  Raises: _EndedError."""
@@ -377,11 +413,54 @@ class Upkeep:
         values.append(AttributeValue(*SEEN, verdict.versions[name]))
         self._cluster.target(name).set_attributes(verdict.object, values)
 
-    def _remove(self, state: KnownCopy, obj: ObjectRef) -> None:
-        """Remove a copy.  Raises: VersionMismatch: its data have changed since they were checked."""
-        version = state.version if state.usable else None
+    def _claim(self, extra: KnownCopy, verdict: ObjectNeeds) -> None:
+        """Say at a surplus copy where the others are, and see that these are not claimed themselves.
+
+        Two clients whose targets differ can each take the other one's copy for surplus.  Each writes
+        before it reads, so at least one of them finds the other's claim.
+
+        Raises: _ChangedError: another client moves the copies.
+        """
+        names = encode_copies(verdict.named)
         with suppress(NotFound):
-            self._cluster.target(state.target).remove(obj, if_version=version)
+            self._cluster.target(extra.target).set_attributes(verdict.object, [names])
+        for name in verdict.wanted:
+            target = self._cluster.target(name)
+            found = target.get_attributes(verdict.object, [COPIES, UNFINISHED])
+            if {each.id: bytes(each.value) for each in found if each.value} != {
+                COPIES: bytes(names.value)
+            }:
+                raise _ChangedError(f"another client moves the copy at {name}")
+
+    def _remove(self, state: KnownCopy, obj: ObjectRef) -> None:
+        """Remove a copy.
+
+        Raises: VersionMismatch: its data have changed since they were checked; _ChangedError: another
+            client has finished it.
+        """
+        target = self._cluster.target(state.target)
+        with suppress(NotFound):
+            if state.unfinished:
+                mark = target.get_attribute(obj, *UNFINISHED)
+                if not mark:
+                    raise _ChangedError("another client has finished the copy")
+                _swap_mark(target, obj, mark, secrets.token_bytes(_MARK_BYTES))
+            target.remove(obj, if_version=state.version)
+
+
+def _swap_mark(
+    target: Target,
+    obj: ObjectRef,
+    before: bytes,
+    after: bytes,
+    others: Iterable[AttributeValue] = (),
+) -> None:
+    """Change the mark of an unfinished copy, so that no other client finishes or removes it.
+
+    Raises: _ChangedError: another client has changed it.
+    """
+    if target.swap_attribute(obj, UNFINISHED, before, after, others) != before:
+        raise _ChangedError("another client works on the copy")
 
 
 def _own_attributes(target: Target, obj: ObjectRef) -> list[AttributeValue]:
@@ -397,4 +476,4 @@ def _own_attributes(target: Target, obj: ObjectRef) -> list[AttributeValue]:
 
 def _require(expected: Seal, found: Seal, name: str) -> None:
     if found != expected:
-        raise _ChangedError(f"the data read from {name} are not those that were checked")
+        raise _DamagedError(name, "the data are not those that were checked")

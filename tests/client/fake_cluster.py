@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -92,12 +92,17 @@ class FakeTarget:
         self._of(obj).set(values)
 
     def swap_attribute(
-        self, obj: ObjectRef, attribute: AttributeId, compare: bytes, swap: bytes
+        self,
+        obj: ObjectRef,
+        attribute: AttributeId,
+        compare: bytes,
+        swap: bytes,
+        others: Iterable[AttributeValue] = (),
     ) -> bytes:
         stored = self._of(obj)
         before = stored.get(attribute)
         if before == compare:
-            stored.set([AttributeValue(*attribute, swap)])
+            stored.set([AttributeValue(*attribute, swap), *others])
         return before
 
     def create(
@@ -177,10 +182,14 @@ class FakeCluster:
         self.targets = targets or {}
         self.errors: dict[str, str] = {}  # of functions at a target, instead of their values
         self.kill_at = 0
+        self.meanwhile_at = 0
+        self.meanwhile: Callable[[], object] = lambda: None  # another client, before that command
         self.steps = 0
 
     def step(self) -> None:
         self.steps += 1
+        if self.steps == self.meanwhile_at:
+            self.meanwhile()
         if self.steps == self.kill_at:
             raise Killed
 
@@ -203,7 +212,8 @@ class FakeCluster:
         found = []
         for each in objects:
             (name,) = each.targets
-            error = self.errors.get(name, "")
+            gone = "" if each.object in self.targets[name].stored else "NotFound: it is removed"
+            error = self.errors.get(name, gone)
             value = None if error else fn(NearObject(self.targets[name].stored[each.object]))
             found.append(pyosd.ObjectOutcome(each.object, value, error, name, 1))
         return FakeRun(found, {})

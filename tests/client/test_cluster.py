@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 
 from pyosd.cli import main
 from pyosd.cluster import upkeep as upkeep_module
-from pyosd.cluster.map_object import MAP, MEMBERS, ClusterMap, MapConflict
+from pyosd.cluster.map_object import MAP, MEMBERS, ClusterMap, MapConflict, write_map
 from pyosd.cluster.placement import COPIES, SEAL, UNFINISHED, Seal, encode_copies, place
 from pyosd.cluster.survey import CopyFault, Prefer, survey
 from pyosd.cluster.targets_file import read_targets
 from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
-from pyosd.errors import SessionLost
+from pyosd.errors import SessionLost, StorageError
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests import warm
-from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored
+from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored, failure
 from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing
 from tests.waiting import until
@@ -193,6 +193,35 @@ def test_rebalancing_that_is_killed_loses_nothing_and_goes_on(data: Any) -> None
         assert {*whole.targets[name].stored} <= {ref(PARTITION, MAP)}
 
 
+@given(st.data())
+def test_two_clients_that_rebalance_at_once_remove_no_last_copy(data: Any) -> None:
+    """One of them works between two commands of the other one, and each has targets of its own."""
+    before = tuple(data.draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True)))
+    lists = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
+    mine, theirs = (tuple(data.draw(lists)) for _ in range(2))
+    copies = data.draw(st.integers(1, min(2, len(before))))
+    whole, contents = filled(before, data.draw(st.integers(1, 4)), copies)
+    every = tuple(sorted({*before, *mine, *theirs}))
+    view = whole.among(every)
+    for obj, content in contents.items():  # a client was killed while it wrote these
+        for name in data.draw(st.lists(st.sampled_from(every), max_size=2, unique=True)):
+            if obj not in whole.targets[name].stored:
+                store(whole, obj.object_id, content, (name,))
+                whole.targets[name].stored[obj].set([AttributeValue(*UNFINISHED, b"1")])
+
+    def rebalance(members: tuple[str, ...]) -> None:
+        with contextlib.suppress(MapConflict):
+            run(view).rebalance(copies=1, leaving={*every} - {*members})
+
+    whole.meanwhile, whole.meanwhile_at = lambda: rebalance(theirs), data.draw(st.integers(1, 80))
+    with mock.patch.object(upkeep_module, "_PIECE", data.draw(st.sampled_from([1, 1 << 20]))):
+        rebalance(mine)
+        whole.meanwhile_at = 0
+        kept(whole, contents)
+        assert run(view).rebalance(copies=1).ok
+    assert_placed(view, contents, 1)
+
+
 def run(cluster: FakeCluster, **options: Any) -> Upkeep:
     return Upkeep(cluster.as_many(), PARTITION, at_once=1, **options)
 
@@ -273,6 +302,39 @@ def test_a_copy_is_replaced_if_storage_fails_and_left_alone_if_nothing_is_known(
     cluster.errors = {}
     assert run(cluster).check().ok
     assert_placed(cluster, contents, 2)
+
+
+def test_data_that_change_without_a_command_are_damaged() -> None:
+    """Repair took them for a change by a client, and recorded their hash as the right one."""
+    whole, contents = filled(("a", "b"), 2, 2)
+    cluster = whole.among(("a", "b"))
+    _, obj = contents
+    assert run(cluster).repair().ok
+    cluster.targets["a"].stored[obj].data[0] ^= 1  # the version stays
+    assert run(cluster).repair().ok  # nothing was read
+    assert faults(run(cluster, all_data=True).check()) == {("a", CopyFault.UNREADABLE)}
+    copy = cluster.targets["b"].stored.pop(obj)
+    for all_data in (False, True):
+        report = run(cluster, all_data=all_data).repair()
+        assert ("a", CopyFault.UNREADABLE) in faults(report) and not report.written
+    cluster.targets["b"].stored[obj] = copy
+    assert run(cluster, all_data=True).repair().written == 1
+    assert run(cluster, all_data=True).check().ok
+    assert_placed(cluster, contents, 2)
+
+
+def test_a_source_that_cannot_be_read_is_the_one_at_fault() -> None:
+    whole, contents = filled(("a", "b", "c"), 1, 3)
+    cluster = whole.among(("a", "b", "c"))
+    assert run(cluster).repair().ok
+    cluster.targets["c"].stored.clear()
+    with mock.patch.object(FakeTarget, "read", side_effect=failure(StorageError)):
+        assert faults(run(cluster).repair()) == {("a", CopyFault.UNREADABLE)}
+    cluster.errors = {"a": "StorageError: a checksum is wrong"}
+    assert run(cluster, all_data=True).repair().written == 2
+    cluster.errors = {}
+    assert run(cluster, all_data=True).check().ok
+    assert_placed(cluster, contents, 3)
 
 
 def test_a_copy_that_changes_after_it_was_compared_is_not_removed() -> None:
@@ -403,7 +465,11 @@ def test_a_list_of_targets_that_is_not_the_maps_is_refused() -> None:
     wrong = AttributeValue(*MEMBERS, ClusterMap(2, ("x",)).encode())
     whole.targets["b"].stored[ref(PARTITION, MAP)].set([wrong])
     with pytest.raises(MapConflict, match="another client"):
-        run(whole.among(("a", "b"))).rebalance()
+        write_map(whole.targets["b"], PARTITION, ClusterMap(2, ("a", "b")))  # type: ignore[arg-type]
+    maps = (
+        run(whole.among(("a", "b"))).rebalance().maps
+    )  # the other client is gone: this one counts
+    assert maps == dict.fromkeys("ab", ClusterMap(3, ("a", "b")))
 
 
 def test_two_names_of_one_target_are_refused_and_nothing_is_removed() -> None:
