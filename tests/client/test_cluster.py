@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 from pyosd.cli import main
 from pyosd.cluster import upkeep as upkeep_module
+from pyosd.cluster.many import Many
 from pyosd.cluster.map_object import MAP, MEMBERS, ClusterMap, MapConflict, write_map
-from pyosd.cluster.placement import COPIES, SEAL, UNFINISHED, Seal, encode_copies, place
+from pyosd.cluster.placement import COPIES, SEAL, UNFINISHED, Copies, Seal, encode_copies, place
 from pyosd.cluster.survey import CopyFault, Prefer, survey
 from pyosd.cluster.targets_file import read_targets
 from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
-from pyosd.errors import SessionLost, StorageError
+from pyosd.errors import NoSpace, SessionLost, StorageError
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests import warm
 from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored, failure
@@ -496,6 +497,19 @@ def test_impossible_upkeep_is_refused() -> None:
         run(cluster, without=["a"]).rebalance()
     with pytest.raises(ValueError, match="3 copies"):
         run(cluster).rebalance(copies=3)
+
+
+def test_put_prints_the_objects_that_it_stored_before_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "targets.toml").write_text("[targets]\na = 'iscsi://h/t/1'\n")
+    (tmp_path / "file").write_bytes(b"data")
+    made = Copies(ref(PARTITION, FIRST), ("a",))
+    monkeypatch.setattr(Many, "put", mock.Mock(side_effect=[made, failure(NoSpace)]))
+    words = [str(tmp_path / "file")] * 2
+    where = ["--targets", str(tmp_path / "targets.toml"), "-o", "id"]
+    done = CliRunner().invoke(main, ["cluster", "put", *words, hex(PARTITION), *where])
+    assert done.exit_code and done.stdout.split() == ["0x10000/0x10000"] and done.stderr
 
 
 # ---- real targets ----------------------------------------------------------------------------------

@@ -248,15 +248,18 @@ def put(
     """
     rows = []
     with handle_for(settings, targets_file, partition) as handle:
-        for name in files:
-            size = Path(name).stat().st_size
-            if size > TRANSFER_MAX:
-                raise Failure(Exit.USAGE, f"{name}: {size} bytes are more than {TRANSFER_MAX}")
-            made = handle.put(number_of(partition), Path(name).read_bytes(), copies=copies)
-            rows.append(
-                {"schema": "iosd.copies/1", "id": str(made.object), "targets": made.targets}
-            )
-    settings.show(rows, PLACES, SCHEMA, "objects")
+        try:
+            for name in files:
+                size = Path(name).stat().st_size
+                if size > TRANSFER_MAX:
+                    raise Failure(Exit.USAGE, f"{name}: {size} bytes are more than {TRANSFER_MAX}")
+                made = handle.put(number_of(partition), Path(name).read_bytes(), copies=copies)
+                rows.append(
+                    {"schema": "iosd.copies/1", "id": str(made.object), "targets": made.targets}
+                )
+        finally:  # the objects before one that fails are stored: without their ids nobody finds them
+            if rows:
+                settings.show(rows, PLACES, SCHEMA, "objects")
 
 
 @cluster.command(cls=ClusterVerb)
