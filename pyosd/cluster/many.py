@@ -26,6 +26,7 @@ from pyosd.cluster.placement import (
     decode_copies,
     encode_copies,
     place,
+    said_of,
 )
 from pyosd.cluster.run import Run
 from pyosd.errors import LoginRejected, NotFound, OSDError, Unreachable
@@ -175,7 +176,8 @@ class Many:
 
         Args: without: names of targets that are known to be lost.  Objects that have no other copy are
             missing then.
-        Raises: Unreachable, NotFound: a target does not answer, or has no such partition.
+        Raises: Unreachable, NotFound: a target does not answer, or has no such partition. ValueError: an
+            attribute of a copy has no valid value.
         """
         found: dict[ObjectRef, Copies] = {}
         lost = {*without}
@@ -189,7 +191,8 @@ class Many:
                     continue
                 obj = ref(partition_id, each.object_id)
                 known = found[obj].targets if obj in found else ()
-                says = decode_copies(bytes(has.get(COPIES, b""))) or (name,)
+                with said_of(f"{obj} at {name}"):
+                    says = decode_copies(bytes(has.get(COPIES, b""))) or (name,)
                 found[obj] = Copies(obj, tuple(dict.fromkeys((*known, *says))))
         return list(found.values())
 

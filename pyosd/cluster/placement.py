@@ -6,7 +6,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -88,12 +89,23 @@ def encode_copies(targets: Iterable[str]) -> AttributeValue:
     return AttributeValue(*COPIES, json.dumps([*targets]).encode())
 
 
+@contextmanager
+def said_of(what: str) -> Iterator[None]:
+    """Name the target and the object in an error about an attribute.  Raises: ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
 def decode_json(value: bytes) -> Any:
     """The JSON in an attribute.  Raises: ValueError: it is none, or is nested too deep."""
     try:
         return json.loads(value)
     except RecursionError:
         raise ValueError("the JSON in an attribute is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"an attribute of page {PAGE:#x} is no JSON: {error}") from None
 
 
 def decode_copies(value: bytes) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from pyosd.cluster.placement import (
     Seal,
     decode_copies,
     place,
+    said_of,
 )
 from pyosd.errors import Unreachable
 from pyosd.types import AttributeId, ObjectRef, PartitionId, ref
@@ -144,10 +145,11 @@ def _listed(cluster: Many, name: str, partition_id: int) -> dict[ObjectRef, Know
     found = {}
     for each in cluster.target(name).list_attributes(PartitionId(partition_id), _WANTED):
         has = {attribute.id: bytes(attribute.value) for attribute in each.attributes}
-        names, unfinished = decode_copies(has.get(COPIES, b"")), bool(has.get(UNFINISHED))
-        if each.object_id == MAP or not (names or unfinished):
-            continue
-        seal, version = Seal.decode(has.get(SEAL, b"")), has.get(DATA_VERSION, b"")
+        with said_of(f"{ref(partition_id, each.object_id)} at {name}"):
+            names, unfinished = decode_copies(has.get(COPIES, b"")), bool(has.get(UNFINISHED))
+            if each.object_id == MAP or not (names or unfinished):
+                continue
+            seal, version = Seal.decode(has.get(SEAL, b"")), has.get(DATA_VERSION, b"")
         checked = seal is not None and bool(version) and has.get(SEEN) == version
         found[ref(partition_id, each.object_id)] = KnownCopy(
             name,

@@ -31,6 +31,7 @@ from pyosd.cluster.placement import (
     Seal,
     check_copies,
     encode_copies,
+    said_of,
 )
 from pyosd.cluster.survey import (
     CopyFault,
@@ -254,9 +255,12 @@ class Upkeep:
                 raise ValueError(
                     f"{other} and {name} are the same target: correct the list of targets"
                 )
-        ends = at_once(
-            lambda name: read_map(self._cluster.target(name), self._partition), self._asked
-        )
+
+        def read(name: str) -> ClusterMap | None:
+            with said_of(name):
+                return read_map(self._cluster.target(name), self._partition)
+
+        ends = at_once(read, self._asked)
         return {name: end.result() for name, end in ends.items()}
 
     def _other_targets(self, maps: dict[str, ClusterMap | None]) -> str:

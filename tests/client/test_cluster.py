@@ -483,6 +483,21 @@ def test_two_names_of_one_target_are_refused_and_nothing_is_removed() -> None:
     kept(whole, contents)
 
 
+def test_an_attribute_that_is_no_list_of_copies_is_named() -> None:
+    """Everybody who may write to the partition can set one, and no verb works then."""
+    whole, contents = filled(("a", "b"), 1, 2)
+    (obj,) = contents
+    whole.targets["b"].stored[obj].set([AttributeValue(*COPIES, b"garbage")])
+    with pytest.raises(
+        ValueError, match="0x10000/0x10000 at b: an attribute of page 0x10001 is no JSON"
+    ):
+        run(whole.among(("a", "b"))).check()
+    with pytest.raises(
+        ValueError, match="0x10000/0x10000 at b: an attribute of page 0x10001 is no JSON"
+    ):
+        Many.objects(whole.among(("a", "b")).as_many(), PARTITION)
+
+
 def test_impossible_upkeep_is_refused() -> None:
     cluster = FakeCluster().among(("a", "b"))
     for options, why in (
