@@ -15,7 +15,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pyosd.cluster import near
-from pyosd.cluster.at_once import at_once
+from pyosd.cluster.at_once import at_once, naming
 from pyosd.cluster.board import Board
 from pyosd.cluster.map_object import MAP
 from pyosd.cluster.placement import (
@@ -146,8 +146,8 @@ class Many:
         Each target must have the partition. The object has the same ids everywhere. One command
         writes a copy, so data has at most 64 MiB.
 
-        Raises: OSDError: a target refused or is not reachable; copies made before were removed
-            where their targets answered.  ValueError: as place().
+        Raises: OSDError: a target refused or is not reachable; a note has its name. Copies made before
+            were removed where their targets answered.  ValueError: as place().
         """
         obj = ref(partition_id, (1 << _ID_BITS) | secrets.randbits(_ID_BITS))
         chosen = place(obj, self.names, copies)
@@ -155,11 +155,12 @@ class Many:
         tried: list[str] = []
         try:
             for name in chosen:
-                target = self.target(name)
-                tried.append(name)
-                target.create_and_write(
-                    PartitionId(partition_id), data, 0, obj.object_id, attributes=said
-                )
+                with naming(name):
+                    target = self.target(name)
+                    tried.append(name)
+                    target.create_and_write(
+                        PartitionId(partition_id), data, 0, obj.object_id, attributes=said
+                    )
         except OSDError as error:
             for name in tried:
                 try:
@@ -184,8 +185,10 @@ class Many:
         for name in self.names:
             if name in lost:
                 continue
-            wanted = [COPIES, UNFINISHED]
-            for each in self.target(name).list_attributes(PartitionId(partition_id), wanted):
+            with naming(name):
+                wanted = [COPIES, UNFINISHED]
+                listed = [*self.target(name).list_attributes(PartitionId(partition_id), wanted)]
+            for each in listed:
                 has = {attribute.id: attribute.value for attribute in each.attributes}
                 if each.object_id == MAP or has.get(UNFINISHED):
                     continue

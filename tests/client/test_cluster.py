@@ -527,6 +527,22 @@ def test_put_prints_the_objects_that_it_stored_before_it_fails(
     assert done.exit_code and done.stdout.split() == ["0x10000/0x10000"] and done.stderr
 
 
+def test_a_refusal_names_its_target_and_what_may_be_left_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "targets.toml").write_text("[targets]\na = 'iscsi://h/t/1'\n")
+    full = mock.Mock()
+    full.create_and_write.side_effect = failure(NoSpace)
+    full.remove.side_effect = failure(StorageError)
+    full.list_attributes.side_effect = failure(NoSpace)
+    monkeypatch.setattr(Many, "target", lambda self, name: full)
+    where = [hex(PARTITION), "--targets", str(tmp_path / "targets.toml")]
+    put = ["cluster", "put", str(tmp_path / "targets.toml"), *where, "--copies", "1"]
+    for words in (put, ["cluster", "ls", *where]):
+        assert "the target is a" in CliRunner().invoke(main, words).stderr
+    assert "a copy may be left at a: " in CliRunner().invoke(main, put).stderr
+
+
 # ---- real targets ----------------------------------------------------------------------------------
 
 

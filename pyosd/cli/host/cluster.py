@@ -15,7 +15,7 @@ from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
 from pyosd.cli.frame.params import ADDRESS, SIZE
-from pyosd.cli.frame.verb import Failure, Listing, Settings
+from pyosd.cli.frame.verb import Failure, Listing, Settings, explain
 from pyosd.cli.host.everywhere import handle_of, targets_option
 from pyosd.cli.output.progress import step_bar
 from pyosd.cli.output.tables import (
@@ -26,7 +26,7 @@ from pyosd.cli.output.tables import (
     format_seconds,
     print_json,
 )
-from pyosd.cluster.at_once import at_once
+from pyosd.cluster.at_once import NAMED, at_once
 from pyosd.cluster.map_object import MapConflict
 from pyosd.cluster.survey import CopyFinding, Prefer
 from pyosd.cluster.upkeep import ClusterReport, Upkeep
@@ -191,13 +191,13 @@ def handle_for(
     with handle_of(settings, targets_file) as handle:
         try:
             yield handle
-        except errors.NotFound:
+        except errors.NotFound as error:
             lacking: list[str] = []
             with suppress(errors.OSDError):  # the permission to list partitions, for example
                 there = {name: handle.target(name).list_partitions() for name in handle.names}
                 lacking = [name for name, pids in there.items() if pid not in pids]
             if not lacking:
-                raise
+                raise noted(error) from None
             raise Failure(
                 Exit.NO_INPUT,
                 f"{partition} does not exist at {', '.join(lacking)}; each target needs it: "
@@ -213,8 +213,17 @@ def handle_for(
                     f"a target was lost during the work: {error}",
                     "run it again when it works: it continues",
                 ]
-            lines += getattr(error, "__notes__", ())
+            notes = getattr(error, "__notes__", ())
+            lines += [each for each in notes if not (away and each.startswith(NAMED))]
             raise Failure(Exit.UNREACHABLE, "\n  ".join(lines)) from None
+        except errors.OSDError as error:
+            raise noted(error) from None
+
+
+def noted(error: errors.OSDError) -> Failure:
+    """A refusal with its notes: the target's name, and what may be left."""
+    code, text = explain(error)
+    return Failure(code, "\n  ".join([text, *getattr(error, "__notes__", ())]))
 
 
 @click.group(cls=Group)
