@@ -367,18 +367,31 @@ class Upkeep:
             return
         mark = secrets.token_bytes(_MARK_BYTES)
         target.create(partition, obj.object_id, attributes=[AttributeValue(*UNFINISHED, mark)])
+        try:
+            self._write_pieces(verdict, source, target)
+            _swap_mark(target, obj, mark, b"", said)
+        except Unreachable:
+            raise
+        except (OSDError, _ChangedError, _DamagedError):  # on a full target, others need the space
+            with suppress(OSDError, _ChangedError):
+                _swap_mark(target, obj, mark, secrets.token_bytes(_MARK_BYTES))
+                target.remove(obj)
+            raise
+
+    def _write_pieces(self, verdict: ObjectNeeds, source: KnownCopy, target: Target) -> None:
+        """Write all data of a copy.  Raises: as _copy()."""
         digest, at = hashlib.sha256(), 0
         while at < source.length:
             size = min(_PIECE, source.length - at)
             self._wait_turn(size)
-            data = self._read(source, obj, at, size)
+            data = self._read(source, verdict.object, at, size)
             digest.update(data)
             if len(data) != size:
                 break
-            target.write(obj, at, data)
+            target.write(verdict.object, at, data)
             at += size
-        _require(seal, Seal(digest.digest(), at), source.target)
-        _swap_mark(target, obj, mark, b"", said)
+        found = Seal(digest.digest(), at)
+        _require(Seal(source.digest, source.length), found, source.target)
 
     def _read(self, source: KnownCopy, obj: ObjectRef, start: int, length: int) -> Buffer:
         """Read the version of the data that was checked.  Raises: _DamagedError, OSDError."""

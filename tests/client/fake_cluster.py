@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -173,6 +174,12 @@ class NearObject:
 
     def blocks(self) -> list[bytes]:
         return [bytes(self._stored.data)]
+
+
+def one_by_one(work: Callable[[str], Any], names: Iterable[str]) -> dict[str, Future[Any]]:
+    """In place of at_once(): commands have an order, so that another client's come between two."""
+    with ThreadPoolExecutor(1) as pool:
+        return {name: pool.submit(work, name) for name in names}
 
 
 class FakeCluster:

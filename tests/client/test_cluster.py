@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyosd.cli import main
+from pyosd.cluster import survey as survey_module
 from pyosd.cluster import upkeep as upkeep_module
 from pyosd.cluster.many import Many
 from pyosd.cluster.map_object import MAP, MEMBERS, ClusterMap, MapConflict, write_map
@@ -28,7 +29,7 @@ from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
 from pyosd.errors import NoSpace, SessionLost, StorageError
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests import warm
-from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored, failure
+from tests.client.fake_cluster import FakeCluster, FakeTarget, Killed, Stored, failure, one_by_one
 from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing
 from tests.waiting import until
@@ -215,7 +216,11 @@ def test_two_clients_that_rebalance_at_once_remove_no_last_copy(data: Any) -> No
             run(view).rebalance(copies=1, leaving={*every} - {*members})
 
     whole.meanwhile, whole.meanwhile_at = lambda: rebalance(theirs), data.draw(st.integers(1, 80))
-    with mock.patch.object(upkeep_module, "_PIECE", data.draw(st.sampled_from([1, 1 << 20]))):
+    with (
+        mock.patch.object(upkeep_module, "_PIECE", data.draw(st.sampled_from([1, 1 << 20]))),
+        mock.patch.object(upkeep_module, "at_once", one_by_one),
+        mock.patch.object(survey_module, "at_once", one_by_one),
+    ):
         rebalance(mine)
         whole.meanwhile_at = 0
         kept(whole, contents)
@@ -429,6 +434,26 @@ def test_too_few_targets_do_not_make_the_number_of_copies_forgotten() -> None:
     assert_placed(replaced, contents, 3)
     assert run(whole.among(("a", "b"))).rebalance(copies=2).ok  # somebody wants fewer
     assert_placed(whole.among(("a", "b")), contents, 2)
+
+
+def test_a_full_target_keeps_no_part_of_a_large_copy() -> None:
+    """Each call filled it again with a part that is of no use."""
+    whole, contents = filled(("a", "b"), 4, 2)
+    cluster = whole.among(("a", "b"))
+    cluster.targets["b"].stored.clear()
+    write = FakeTarget.write
+
+    def full(self: FakeTarget, obj: ObjectRef, start: int, data: bytes) -> None:
+        if start:
+            raise failure(NoSpace)
+        write(self, obj, start, data)
+
+    with mock.patch.object(upkeep_module, "_PIECE", 4):
+        with mock.patch.object(FakeTarget, "write", full):
+            assert faults(run(cluster).repair()) == {("b", CopyFault.FAILED)}
+        assert not any(each.get(UNFINISHED) for each in cluster.targets["b"].stored.values())
+        assert run(cluster).repair().ok
+    assert_placed(cluster, contents, 2)
 
 
 def test_an_interrupted_repair_does_not_finish_its_large_copies() -> None:
