@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* calls.c -- what a script's calls are measured against: the same operations of the object layer,
- * without a script, a proxy and a process between (design section 5, script_create and kin).
+ * without a script, a proxy and a process between (rows script_create and kin).
  *
  * bench_calls DIRECTORY COUNT [ATTRIBUTES [BYTES]]: makes a store in the empty DIRECTORY, then prints
  * one line of JSON, median nanoseconds of each: create, set6, get6, remove; with ATTRIBUTES attributes

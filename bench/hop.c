@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hop.c -- a call from a sandbox to its proxy and back, without the work (design section 5,
+/* hop.c -- a call from a sandbox to its proxy and back, without the work (rows
  * rpc_hop_*): the sandbox's own proxy_client.c against a server that only decodes and answers, and
  * beside it the least two processes need who wait for each other, a bare pair of futexes.
  *

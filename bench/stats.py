@@ -53,7 +53,7 @@ def at_least(bound: float) -> Aim:
 
 @dataclass(frozen=True)
 class Row:
-    """One result, as design.md section 5 names its fields.
+    """One result.
 
     paper: what the paper reports of the same, in the row's unit.  group: filled by the runner.
     """

@@ -2,7 +2,7 @@
 """`make bench-tiers`: heads on an SSD and the rest on a hard disk, against everything on either, after
 figures 3.2 to 3.5 of Runde's thesis; on simulated disks, and on devices that the kernel throttles.
 
-Everything is written to bench/results/tiers.json (design.md section 5's form) and into plots.
+Everything is written to bench/results/tiers.json and into plots.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """READ and WRITE of the OSD against tgtd's own file-backed disk: the same tgtd, initiator, parameters and
-file system, page cache warm, no fsync on either side (design.md section 5).
+file system, page cache warm, no fsync on either side.
 """
 
 from __future__ import annotations

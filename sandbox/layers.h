@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* layers.h -- the layers of isolation, and the levels made of them (design D21).
+/* layers.h -- the layers of isolation, and the levels made of them.
  *
  * A level is exactly its list of layers.  There is one exception: a daemon that is root never runs a
  * script as root.  So `minimal`, asked for by name, runs the same layers as a host without namespaces,

@@ -36,7 +36,7 @@
 #define SHM_FD           3
 #define LANDLOCK_FD      5
 #define KEEP_FROM        64 /* descriptors are parked from here on before 0-4 are laid out */
-#define REPORT_MAX       (60u << 10) /* of a job's traceback; the payload page keeps as much (design D13) */
+#define REPORT_MAX       (60u << 10) /* of a job's traceback; the payload page keeps as much */
 #define LINE_BYTES_MAX   512u
 
 struct sandbox {

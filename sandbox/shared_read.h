@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* shared_read.h -- the usual case of a read through the descriptors that the proxy passed (design D19): no
+/* shared_read.h -- the usual case of a read through the descriptors that the proxy passed: no
  * write is running, and the descriptors are those of the current files. */
 #ifndef OSD_SANDBOX_SHARED_READ_H
 #define OSD_SANDBOX_SHARED_READ_H

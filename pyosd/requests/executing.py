@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Requests that run code in a zone: EXEC (8F81h, design D11) and those of functions (docs/functions.md)."""
+"""Requests that run code in a zone: EXEC (8F81h) and those of functions (docs/functions.md)."""
 
 from __future__ import annotations
 

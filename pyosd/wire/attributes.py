@@ -3,7 +3,7 @@
 
 Lives here: everything about attributes that is independent of the CDB that carries them.
 Not here: where the lists sit in the data buffers (cdb.py).
-Source: OSD-2 attribute lists (osd2-wire section 5); pages 2000_000xh and B000_0001h: design D13.
+Source: OSD-2 attribute lists (osd2-wire section 5); pages 2000_000xh and B000_0001h: docs/attributes.md.
 """
 
 from __future__ import annotations

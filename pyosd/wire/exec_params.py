@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The EXEC PARAMETERS descriptor (type F081h of the CDB continuation, design D11).
+"""The EXEC PARAMETERS descriptor (type F081h of the CDB continuation).
 
 Content: be16 format version 1, be16 count; then per parameter be16 tag, be16 flags (bit 0 critical),
 be32 length, value, zero bytes until the value is a multiple of 8.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Page 2000_0001h of a job's surrogate, decoded (design D13, D14).  Pure."""
+"""Page 2000_0001h of a job's surrogate, decoded.  Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Descriptor-format sense data: bytes to Sense, Sense to the exception it means.
 
-Source: osd2-wire of the project's docs, section 7; vendor codes 80/xx: design D15.
+Source: osd2-wire section 7; vendor codes 80/xx: docs/sense.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* osdcore_map.c -- _osdcore.Map: an object's head and tail files mapped read-only in one
- * contiguous range (design D19), offered through the buffer protocol.  Unmapped when the last
+ * contiguous range, offered through the buffer protocol.  Unmapped when the last
  * buffer and the last reference are gone.
  *
  * The target never cuts a file that is shared, so the range stays readable for the life of the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* shm_wait.h -- a sync word in memory shared by two processes: post, wait, kick (design D18).
+/* shm_wait.h -- a sync word in memory shared by two processes: post, wait, kick.
  *
  * One side posts, one side waits, per line.  The waiter remembers the last sequence number it
  * has dealt with and waits until the line shows another.  A system call is made only to sleep

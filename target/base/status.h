@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* status.h -- the one error convention of the target: every fallible function returns
  * enum osd_status; out-parameters named ret_x are written only on OSD_OK.  One table turns an
- * outcome into a sense key and ASC/ASCQ (osd2-wire 7.4; design D15 for the vendor codes 80/xx).
+ * outcome into a sense key and ASC/ASCQ (osd2-wire 7.4; docs/sense.md for the vendor codes 80/xx).
  *
  * These outcomes ask the caller to do something else before it gives up:
  * - OSD_E_CONFLICT: a deadlock, or other work on the same object.  Abort the transaction and begin it

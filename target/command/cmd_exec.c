@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd_exec.c -- EXEC (design D11, D15): a script travels with the command. */
+/* cmd_exec.c -- EXEC: a script travels with the command. */
 #include "command/commands.h"
 #include "command/submission.h"
 

@@ -8,7 +8,7 @@
 #include "command/commands.h"
 #include "wire/list_data.h"
 
-#define ENTRIES_MAX  65536u /* ids or id blocks in one command (design D26) */
+#define ENTRIES_MAX  65536u /* ids or id blocks in one command */
 #define MEASURED_MAX 256u   /* further blocks measured for ADDITIONAL LENGTH */
 
 enum { FIELD_BYTE11 = 11, FIELD_ALLOCATION = 32 };

@@ -7,7 +7,7 @@
 #include "command/task_management.h"
 #include "wire/map_data.h"
 
-#define DESCRIPTORS_MAX 65536u /* in one answer, or counted for ADDITIONAL LENGTH (design D26) */
+#define DESCRIPTORS_MAX 65536u /* in one answer, or counted for ADDITIONAL LENGTH */
 
 enum { FIELD_ALLOCATION = 32, FIELD_MAP_TYPE = 48 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* cmd_member.c -- commands on all members of a collection: GET and SET MEMBER ATTRIBUTES, REMOVE
  * MEMBER OBJECTS (osd2-wire 3.10).  They run in atomic steps (tracked.h), so that a large
- * collection neither locks the store nor fills the log (design D6).  After an interruption, the
+ * collection neither locks the store nor fills the log.  After an interruption, the
  * command can be repeated. */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@
 
 enum { FIELD_BYTE11 = 11, FIELD_OBJECT_ID = 24 };
 
-/* Skips some members: those of other types, unfinished surrogates (design D13), and members that
+/* Skips some members: those of other types, unfinished surrogates, and members that
  * the capability does not cover. */
 static enum osd_status is_plain_member(struct osd_request *request, struct osd_txn *txn,
 				       struct osd_object_id id, struct osd_access access,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* own_job.h -- access to one's own jobs.  No credential can name a surrogate, because its id is
- * created later (design D13).  So the submitter of a job follows it with the credential for EXEC;
+ * created later.  So the submitter of a job follows it with the credential for EXEC;
  * another user of the partition cannot.  For authorise.c alone. */
 #ifndef OSD_COMMAND_OWN_JOB_H
 #define OSD_COMMAND_OWN_JOB_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* tracked.h -- commands that run in bounded steps.  The Command Tracking page of a collection shows
- * their progress (osd2-wire 5.16, design D6).
+ * their progress (osd2-wire 5.16).
  *
  * Each step is one transaction: the work on at most OSD_STEP_MEMBERS objects (fewer if they are
  * heavy), the page, and a record of the point to continue from.  A step that is not the last claims

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* exec.h -- code next to data: jobs are accepted, wait in a fair queue, run in sandboxes, and leave
- * a surrogate object that describes their end (design D11-D22).
+ * a surrogate object that describes their end.
  *
  * Order: call osd_exec_open right after osd_objects_open, before any other thread uses the objects,
  * because it adds attribute pages.  Call osd_exec_quiesce when no new command comes.  Call
@@ -41,7 +41,7 @@ struct osd_exec_config {
 		stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
 	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
-	/* Ordinary commands that wait for a worker now; proxies let them go first (design D22).
+	/* Ordinary commands that wait for a worker now; proxies let them go first.
 	 * May be NULL. */
 	unsigned (*commands_queued)(void *context);
 	/* Whether ordinary commands have arrived lately.  May be NULL if turn_usec is 0. */

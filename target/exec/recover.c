@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recover.c -- takes up the jobs of the target's last run (design D13, D14).  A queued job is
+/* recover.c -- takes up the jobs of the target's last run.  A queued job is
  * queued again.  A job that was to be killed is CANCELLED.  A job that was running gets another
  * attempt if it has written nothing or may run twice; otherwise it is SANDBOX_LOST. */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* submit.c -- the acceptance of a job (design D11, D15).  It makes the record (acceptance.c) and
+/* submit.c -- the acceptance of a job.  It makes the record (acceptance.c) and
  * reserves a place in the queue.  One transaction then creates the surrogate and stores everything
  * a restart needs.  Then the job is queued. */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* surrogate.c -- the user object that represents a job (design D13).  It is created in the
+/* surrogate.c -- the user object that represents a job.  It is created in the
  * transaction that accepts the job; its data is the script's stdout.  Elsewhere: its attribute
  * pages (tell/pages.c). */
 #include "exec/target.h"

@@ -13,7 +13,7 @@
  *   member joins, leaves, is removed    the collection's               data modified
  *
  * The times of the collection of all user objects are its partition's.  A partition's bypass holds for
- * everything in it, the root's for the root.  Access times in records may lag (design D7): they are kept
+ * everything in it, the root's for the root.  Access times in records may lag: they are kept
  * in memory and written later.  Reading and writing note theirs in data.c, making and removing in
  * object.c. */
 #include "object/internal.h"

@@ -14,7 +14,7 @@
  * in one transaction, then the bytes change, then the transaction commits.  Until the bytes change
  * everything can be refused.  After that only a failing device makes the command fail.  A crash before
  * the commit may leave bytes without attributes, inside the range of a command that was not
- * acknowledged (design D7). */
+ * acknowledged. */
 #include "object/internal.h"
 
 #include "base/util.h"

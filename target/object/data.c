@@ -3,7 +3,7 @@
  * change.c, what cuts it in resize.c.
  *
  * A write inside the committed reservation costs no transaction.  One that passes it first commits
- * a reservation rounded up to 1 MiB, so recovery knows whose files to look at (design D7).  The
+ * a reservation rounded up to 1 MiB, so recovery knows whose files to look at.  The
  * bytes are charged to the quotas before they are written. */
 #include "object/internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* heads.c -- decides on which device the first bytes of an object go (design D9), and counts the bytes
+/* heads.c -- decides on which device the first bytes of an object go, and counts the bytes
  * of heads on each device.
  *
  * A head goes to the SSD, unless the SSD is above its high-water mark or being drained, or the policy

@@ -49,8 +49,8 @@
 #include "store/tier.h"
 
 #define OSD_NO_LIMIT	      UINT64_MAX
-#define OSD_RESERVE_BYTES     (UINT64_C(1) << 20) /* step of reservations (design D7) */
-#define OSD_ATTRIBUTES_MAX    65536u		  /* per object (design D26) */
+#define OSD_RESERVE_BYTES     (UINT64_C(1) << 20) /* step of reservations */
+#define OSD_ATTRIBUTES_MAX    65536u		  /* per object */
 #define OSD_CACHE_BUCKETS     32768u
 #define OSD_CACHE_ENTRIES     32768u /* objects kept in memory after their last use */
 #define OSD_CACHE_FILES	      8192u  /* most of these with open descriptors */

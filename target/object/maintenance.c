@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* maintenance.c -- a timer and a thread of the object layer.  The timer settles what is idle,
  * writes times, checkpoints, and makes the ballast again; once a second, or when kicked.  The
- * reaper frees what REMOVE, REMOVE PARTITION and FORMAT OSD left behind in their one commit (design
- * D6); its work is recorded in the store, so a crash only delays it. */
+ * reaper frees what REMOVE, REMOVE PARTITION and FORMAT OSD left behind in their one commit.  Its
+ * work is recorded in the store, so a crash only delays it. */
 #include "object/internal.h"
 
 #include "base/util.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* object.h -- the object layer: partitions, collections and user objects, their attributes and data (user_object.h),
- * independent of SCSI (design D5-D10).  The command layer and the proxies both use it, so a script's
+ * independent of SCSI.  The command layer and the proxies both use it, so a script's
  * call and an initiator's command are the same operation.
  *
  * Order of calls: osd_objects_open; then any number of threads may use everything below; then
@@ -376,7 +376,7 @@ enum osd_status osd_attr_page_form(struct osd_txn *txn, struct osd_object_id id,
 /* Damage is in the Error Recovery pages, relative number 6, of every type.  The code that finds or
  * repairs it sets attributes OSD_DAMAGE_* in an OSD_TXN_INTERNAL transaction.  Unset ones read as zero. */
 
-/* ---- jobs' marks on objects (design D13): kept in the object record ---------------------- */
+/* ---- jobs' marks on objects: kept in the object record ---------------------- */
 
 /* The place of a job's objects: among the partition's data, or apart.  Those that stand apart have ids
  * from OSD_JOB_IDS_FIRST to OSD_JOB_IDS_LAST, and no id is given out twice.  Lists of the partition's

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* quota.c -- charges bytes and objects to accounts, within their limits (design D10).  A partition has
+/* quota.c -- charges bytes and objects to accounts, within their limits.  A partition has
  * an account for its data, and one for jobs that stand apart.  Used bytes are the objects' lengths.
  * Charged bytes are these plus the charges for attributes and jobs; the capacity quota and the store's
  * capacity limit them.  All counters are in memory and exact at any time.  So a limit is checked before a
@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "object/internal.h"
 
-#define JOB_RESERVE_PERCENT 1 /* of the capacity: kept for jobs' output (design D13) */
+#define JOB_RESERVE_PERCENT 1 /* of the capacity: kept for jobs' output */
 
 /* Adds to the counter unless the sum would exceed the limit. */
 static bool add_below(_Atomic uint64_t *counter, uint64_t delta, uint64_t limit)

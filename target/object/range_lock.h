@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* range_lock.h -- reader/writer locks on byte ranges of one object: a WRITE is atomic against READs of
- * the same bytes (design D5).  First come, first served: a later conflicting range never overtakes a
+ * the same bytes.  First come, first served: a later conflicting range never overtakes a
  * waiter. struct osd_range is on its owner's stack. */
 #ifndef OSD_OBJECT_RANGE_LOCK_H
 #define OSD_OBJECT_RANGE_LOCK_H

@@ -3,7 +3,7 @@
  *
  * Shrinking first commits the new length, with the mark that it rules over the files.  Then the files
  * are cut.  While sandboxes have descriptors, the files are only emptied from the new length on, so that
- * no reader of a mapping is killed by SIGBUS (design D19).  Recovery cuts files that a crash left too
+ * no reader of a mapping is killed by SIGBUS.  Recovery cuts files that a crash left too
  * long.  PUNCH in the middle, and the replacement of all bytes, write new files of the next generation and switches to them in one commit. */
 #include "object/internal.h"
 

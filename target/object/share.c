@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* share.c -- read-only descriptors of an object's data for a sandbox (design D19).  version.c has the
+/* share.c -- read-only descriptors of an object's data for a sandbox.  version.c has the
  * counter that goes with them. */
 #include "object/internal.h"
 

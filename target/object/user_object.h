@@ -14,7 +14,7 @@ enum osd_data_flags {
 	OSD_DATA_NOWAIT =
 		4, /* read only: OSD_E_WOULD_BLOCK instead of waiting for a lock or a disk */
 	/* Output of surrogates: the first OSD_JOB_RESERVE_BYTES may come from the job reserve,
-	 * whatever quotas say (design D13). */
+	 * whatever quotas say. */
 	OSD_DATA_RESERVE = 8,
 	OSD_DATA_CHECKED = 16, /* the checks of the object were asked (hooks.h) */
 };
@@ -175,7 +175,7 @@ enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object
 
 /* ---- descriptors for sandboxes ------------------------------------------------------------- */
 
-/* Read-only descriptors for a sandbox (design D19).  The caller owns and closes the descriptors. */
+/* Read-only descriptors for a sandbox.  The caller owns and closes the descriptors. */
 struct osd_share {
 	int head_fd;	/* bytes [0, head_bytes); -1: the object has no data yet */
 	int tail_fd;	/* bytes [head_bytes, ...), or -1 */

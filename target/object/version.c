@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* version.c -- the version counter by which a sandbox sees whether the bytes that it has read of a mapped
- * object belong together (design D19).
+ * object belong together.
  *
  * The counter lies in a page of its own in a memfd.  This process keeps the only writable mapping: the
  * seals forbid another, and the descriptor that sandboxes get was opened for reading. */

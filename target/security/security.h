@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* security.h -- the principal of a request, for queues and records (design D16).  Elsewhere: its
+/* security.h -- the principal of a request, for queues and records.  Elsewhere: its
  * permissions (check.h, grant.h). */
 #ifndef OSD_SECURITY_SECURITY_H
 #define OSD_SECURITY_SECURITY_H

@@ -75,7 +75,7 @@ void shim_done(struct osd_request *request);
  * reports. */
 void shim_expect(struct shim_command *command);
 bool shim_is_done(const struct shim_command *command);
-/* Checks every 20 ms whether a task management request covers the command (design D15). */
+/* Checks every 20 ms whether a task management request covers the command. */
 void shim_watch(struct shim_completions *completions, struct shim_command *command);
 void shim_unwatch(struct shim_command *command);
 

@@ -4,7 +4,7 @@
  *
  * Also the watch over commands under way: tgtd tells a module nothing of task management, but
  * leaves its request at the command it waits for (mreq).  A timer in tgtd's loop looks every 20 ms
- * (design D15) until it finds nothing under way; so short commands, one after the other, cost no
+ * until it finds nothing under way; so short commands, one after the other, cost no
  * system call each. */
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* both.h -- two operations on data files at the same time (design D9): the calling thread does one
+/* both.h -- two operations on data files at the same time: the calling thread does one
  * while the other is under way.  The kernel does the other with io_uring if its file is a plain
  * one; otherwise a helper thread does it.  A kernel that has no io_uring, or refuses it, is
  * detected once.  A read of data in memory is done at once.  Any thread, any number of calls: no

@@ -20,7 +20,7 @@
 /* The feature bit in the superblock of a backup, and of a restore until it is complete. */
 #define OSD_MEDIA_NOT_TO_BE_SERVED (UINT64_C(1) << 63)
 #define OSD_MEDIA_SUMS	     UINT64_C(1) /* feature bit: data files have checksums */
-#define OSD_MEDIA_HEAD_BYTES (UINT64_C(2) << 20) /* design D9 */
+#define OSD_MEDIA_HEAD_BYTES (UINT64_C(2) << 20) /* default head size of a store */
 
 struct osd_media_root {
 	int directory_fd, lock_fd, data_fd; /* owned; -1: no such root */

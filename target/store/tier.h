@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* tier.h -- the bytes of one object in two data stores: [0, head_bytes) in the head file, the rest
- * in the tail file (design D9).  With one store, everything is in the head file (head_bytes
+ * in the tail file.  With one store, everything is in the head file (head_bytes
  * UINT64_MAX).  The head file is extended to exactly head_bytes before the first byte of the tail
  * is written.  So the length of an object is that of the head, or head_bytes + tail once there is a
  * tail.

@@ -5,7 +5,7 @@
  * Order: call osd_unit_open first.  Then any thread may call osd_unit_submit (or _try, then
  * _submit).  Every submitted request gets its done() call exactly once, from any thread.  Call
  * osd_unit_close last, when no request is submitted any more: it waits for those under way.  Worker
- * threads block all signals.  They are asked to stop and joined, never cancelled (design D3). */
+ * threads block all signals.  They are asked to stop and joined, never cancelled. */
 #ifndef OSD_UNIT_ENGINE_H
 #define OSD_UNIT_ENGINE_H
 

@@ -25,7 +25,7 @@
 
 #define LATELY_USEC 1000000 /* a client that asks once a second still waits for answers */
 
-/* How many ordinary commands wait for a worker: sandboxes' calls let them go first (design D22). */
+/* How many ordinary commands wait for a worker: sandboxes' calls let them go first. */
 static unsigned commands_queued(void *context)
 {
 	struct osd_unit *unit = context;

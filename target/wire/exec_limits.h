@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec_limits.h -- every limit of jobs and requests, once (design D26): the codec checks against
+/* exec_limits.h -- every limit of jobs and requests, once: the codec checks against
  * it, the root page, --help and the documentation print it.
  * Columns: symbol, name for people, unit, default, hard maximum, meaning.  A maximum of
  * UINT64_MAX: the pool's own bound rules. */

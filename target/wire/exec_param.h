@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* exec_param.h -- the EXEC PARAMETERS descriptor (type F081h of the CDB continuation, design
- * D11).
+/* exec_param.h -- the EXEC PARAMETERS descriptor (type F081h of the CDB continuation).
  *
  * Content: be16 format version (1), be16 count, then count times
  *	be16 tag, be16 flags (b0 critical), be32 length, value, zeros until the value is a

@@ -15,7 +15,7 @@
 #define OSD_FUNCTION_PARTITION_LAST UINT64_C(0xffff) /* partitions 1h to FFFFh hold functions */
 #define OSD_FIRST_ID              UINT64_C(0x10000) /* first partition, object and collection id */
 #define OSD_OFFSET_UNUSED         0xffffffffu
-#define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command (design D26) */
+#define OSD_TRANSFER_MAX (64u << 20) /* bytes of Data-In or Data-Out in one command */
 
 /* The identity of this target in INQUIRY data and in the Root Information page (8, 16 and 4 bytes,
  * space padded). */
@@ -23,7 +23,7 @@
 #define OSD_PRODUCT_ID  "OBJECT STORE"
 #define OSD_PRODUCT_REV "0001"
 
-/* Every service action the standard names (osd2-wire 3.1) and ours (design D11). */
+/* Every service action the standard names (osd2-wire 3.1) and ours. */
 #define OSD_SERVICE_ACTIONS(X)                                                                     \
 	X(0x8880, OBJECT_STRUCTURE_CHECK, "OBJECT STRUCTURE CHECK")                                \
 	X(0x8881, FORMAT_OSD, "FORMAT OSD")                                                        \
@@ -181,7 +181,7 @@ static inline bool osd_duplication_supported(uint8_t method)
 }
 
 /* Permission bits: capability bytes 49 and 50 as one big-endian 16-bit number (osd2-wire 6.2);
- * FUN_EXE is byte 50 bit 1 (Oasis Table III, design D11). */
+ * FUN_EXE is byte 50 bit 1 (Oasis Table III). */
 enum osd_permission {
 	OSD_PERM_READ = 0x8000,
 	OSD_PERM_WRITE = 0x4000,
@@ -260,7 +260,7 @@ enum osd_permission {
 #define OSD_CURRENT_CHECKSUM     0x80000004u /* this target's: CRC-32C of the data of READ or WRITE */
 #define OSD_CURRENT_CACHED_RESULT 0x80000005u /* this target's: 1: EXEC named an earlier job, whose result it is */
 
-/* This target's pages and well-known ids (design D13). */
+/* This target's pages and well-known ids. */
 #define OSD_PAGE_JOB_STATUS      0x20000001u
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
@@ -292,7 +292,7 @@ enum osd_permission {
 #define OSD_COUNTER_SWAP         1 /* of OSD_PAGE_COUNTERS: COMPARE AND SWAP */
 #define OSD_COUNTER_ADD          2 /* FETCH AND ADD */
 #define OSD_COUNTER_BYTES        8
-#define OSD_CREATE_MAX           4096 /* objects one CREATE makes (design D6) */
+#define OSD_CREATE_MAX           4096 /* objects one CREATE makes */
 
 /* Bits of a damage summary (osd2-wire 5.18). */
 enum osd_damage {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy_frame.h -- what a sandbox and its proxy say to each other (design D17-D19).
+/* proxy_frame.h -- what a sandbox and its proxy say to each other.
  *
  * Two channels per sandbox, both made by iosd-sandboxd:
  *   - a sealed memfd of OSD_SHM_BYTES: one call at a time from the sandbox's compute thread, the answer
@@ -9,7 +9,7 @@
  *     descriptors (SCM_RIGHTS) that go with an answer whose fd_count is not 0.
  * Both ends distrust the other: the proxy copies a frame header out before it checks it, checks op, phase
  * and every length, and follows no pointer.  The same frames are the Transport of the Python package `osd`
- * at the client, so a script runs unchanged at either end (design D20). */
+ * at the client, so a script runs unchanged at either end. */
 #ifndef OSD_WIRE_PROXY_FRAME_H
 #define OSD_WIRE_PROXY_FRAME_H
 

@@ -337,7 +337,7 @@ def test_change_in_used_capacity(
 
 
 def test_more_members_than_one_transaction_takes(osd: Commands, collection: ObjectRef) -> None:
-    """Member commands work in transactions of 1,024 members (design D6)."""
+    """Member commands work in transactions of 1,024 members."""
     osd.create_many(collection.partition_id, 2500, attributes=[membership(collection)])
     osd.set_member_attributes(collection, [COLOUR])
     groups = osd.get_member_attributes(collection, [COLOUR.id])

@@ -160,7 +160,7 @@ def test_what_we_do_not_have_is_empty(osd: Commands) -> None:
 
 
 def test_exec_root_page_says_what_exec_can_do(osd: Commands) -> None:
-    """Design D13: page B000_0001h."""
+    """Page B000_0001h."""
     action = osd.get_attribute(ROOT, Page.EXEC_ROOT, 1)
     if action:
         assert int.from_bytes(action, "big") == 0x8F81

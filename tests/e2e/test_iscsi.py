@@ -119,7 +119,7 @@ def tuned(daemon: Daemon, parameter: str) -> int:
 
 
 def test_security_token_page(target: pyosd.Target) -> None:
-    """Design D2: 16 random bytes per logical unit and boot, in VPD page B1h."""
+    """16 random bytes per logical unit and boot, in VPD page B1h."""
     token = target.inquiry(0xB1)
     assert token[1] == 0xB1
     body = token[4 : 4 + int.from_bytes(token[2:4], "big")]
@@ -225,7 +225,7 @@ def test_racing_appends_never_overlap(
 def test_racing_writes_are_never_mixed(
     serving: Serving, target: pyosd.Target, obj: ObjectRef
 ) -> None:
-    """A WRITE is atomic against READs and WRITEs of the same object (design D5)."""
+    """A WRITE is atomic against READs and WRITEs of the same object."""
     size = 300_000
     target.write(obj, 0, b"\0" * size)
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""EXEC from the outside: synchronous and not, the token, status page, output, result, control
-(design D11, D13-D15)."""
+"""EXEC from the outside: synchronous and not, the token, status page, output, result, control."""
 
 from __future__ import annotations
 

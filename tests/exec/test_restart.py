@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Jobs whose target, sandbox daemon or sandbox dies under them (design D14); and without a daemon.
+"""Jobs whose target, sandbox daemon or sandbox dies under them; and without a daemon.
 
 A job that had written nothing, or may run twice, gets another attempt; else it is SANDBOX_LOST.
 

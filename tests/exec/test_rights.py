@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Jobs under capabilities: what a script may do with less than everything, who may follow a job, and how it
-ends when its capability is revoked (design D12, D13), over the wire.
+ends when its capability is revoked, over the wire.
 """
 
 from __future__ import annotations

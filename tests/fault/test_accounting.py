@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Used capacities and counts of partitions and root: right after every command, after kill -9 and
-after closing in order (osd2-wire 5.8, 5.9; design D7, D10)."""
+after closing in order (osd2-wire 5.8, 5.9)."""
 
 from __future__ import annotations
 

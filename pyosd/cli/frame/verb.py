@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Failure", "Listing", "LocalVerb", "Settings", "Verb", "expected_empty", "explain"]
 
-# Sense codes of a refusal that another state of things would lift (design D15).
+# Sense codes of a refusal that another state of things would lift.
 WRONG_STATE = {(0x80, 0x11), (0x80, 0x14), (0x80, 0x28)}
 # Sense codes of an absent logical unit, and of OSD commands to tgtd's controller (LUN 0).
 NO_OSD = {(0x25, 0x00), (0x20, 0x00)}

@@ -36,7 +36,7 @@ ROOT_WANTED = {
     "partitions": Information.NUMBER_OF_PARTITIONS,
 }
 TEXTS = ("serial_number", "name")
-# Root page B000_0001h (design D13): number -> key
+# Root page B000_0001h: number -> key
 EXEC_PAGE = {
     1: "exec_service_action",
     2: "engines",

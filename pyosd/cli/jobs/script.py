@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MARK = "#OSD"
-LARGEST = 16 << 20  # bytes of code an EXEC carries (design D26)
+LARGEST = 16 << 20  # bytes of code an EXEC carries
 META = "pyosd.cli.jobs.script"
 RIGHTS = {"all": JOB_RIGHTS, "read": READ_ONLY, "none": Permission(0)}
 RIGHTS_OPTION = click.option(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Making a sandbox's interpreter ready for another job of the same principal (design D21).
+"""Making a sandbox's interpreter ready for another job of the same principal.
 
 Hygiene, not a boundary: what a job leaves behind by accident or by the usual tricks is undone, what a
 determined script hides is not.  If a change cannot be undone, the sandbox exits.  Loaded in the

@@ -16,7 +16,7 @@
  * end of a job needs no other write.  The thread of this room settles the edges, in steps of
  * bounded length, because thousands of jobs may wait for one.
  *
- * Arrays.  An array is one submission of many jobs that differ in their index (design D11).  It is
+ * Arrays.  An array is one submission of many jobs that differ in their index.  It is
  * a job of its own, the *head*, which never runs.  EXEC returns the head's surrogate.  The head's
  * state follows from the states of its members, and it ends when the last of them has ended.  The
  * surrogates of the members follow the head's in order of index: object id = head's + 1 + place.

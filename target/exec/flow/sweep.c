@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sweep.c -- the sweep: removes the records of ended jobs when they expire, with their surrogates
- * and results, and ends jobs that were not started in time (design D13). */
+ * and results, and ends jobs that were not started in time. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"

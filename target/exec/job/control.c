@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control.c -- control page 2000_0003h: cancel, kill, hold, release, expiry (design D13, D14).
+/* control.c -- control page 2000_0003h: cancel, kill, hold, release, expiry.
  *
  * A change to a job that has not started belongs to the transaction of the SET ATTRIBUTES.  The job
  * leaves the queue at the request.  At the end of the transaction it gets its new state, or its old

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* end.c -- how a job ends.  One transaction writes everything, then memory changes, then the
  * waiting commands are answered.  So a client that reads a terminal state can read everything else,
- * too (design D14). */
+ * too. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* wait.c -- synchronous EXECs that wait for a job (design D15).  A submission adds the wait.  The
+/* wait.c -- synchronous EXECs that wait for a job.  A submission adds the wait.  The
  * job, the clock, an abort or the shutdown ends it: the first to detach the wait under
  * exec->lock. */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* queue.h -- which job runs next (design D16): weighted fair over principals, inside a
+/* queue.h -- which job runs next: weighted fair over principals, inside a
  * principal by priority, then by order of acceptance.  This room
  * knows no other: what is queued is an entry.  Pure: no locks, no I/O, no clock; the caller serialises.
  *

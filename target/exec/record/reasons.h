@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reasons.h -- states of a job, and reasons why it waits or ended (design D13).
+/* reasons.h -- states of a job, and reasons why it waits or ended.
  *
  * Clients see these numbers and the store keeps them: add rows only, and never reuse a number.  Reason
  * blocks: 1xx queue and hold, 2xx script, 3xx limits, 4xx sandbox and host, 5xx storage, 6xx security, 9xx
@@ -155,7 +155,7 @@ const struct osd_job_reason_info *osd_job_reason_info(unsigned reason);
 /* The number of that row, below OSD_JOB_REASON_COUNT; and the row. */
 size_t osd_job_reason_row(unsigned reason);
 const struct osd_job_reason_info *osd_job_reason_at(size_t row);
-/* Status of a synchronous EXEC whose job ended for this reason (by block, design D15). */
+/* Status of a synchronous EXEC whose job ended for this reason (by block). */
 enum osd_status osd_job_reason_status(unsigned reason);
 const char *osd_job_state_name(unsigned state);
 

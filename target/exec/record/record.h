@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* record.h -- the data of a job (design D13, D14): limits, and the record with everything about it.  Also the
+/* record.h -- the data of a job: limits, and the record with everything about it.  Also the
  * database tables that hold these.  This room knows no other.
  *
  * Inside: reasons.h has the states and reasons, store.c the database tables.  codec.c has the bytes of a
@@ -56,7 +56,7 @@ struct osd_job_limits {
 #define OSD_JOB_STDERR_TAIL   (40u << 10)
 #define OSD_JOB_PROGRESS_NONE 0xffff
 #define OSD_JOB_PROGRESS_USEC 50000 /* at most 20 visible updates a second */
-#define OSD_JOB_SHARES_MAX    256   /* descriptors one job may hold (design D19) */
+#define OSD_JOB_SHARES_MAX    256   /* descriptors one job may hold */
 #define OSD_JOB_SHARED_MAX    4096  /* objects whose descriptors it may be passed in all */
 #define OSD_EXEC_SLOTS_MAX    64    /* jobs at a time, in all pools */
 #define OSD_JOB_WHY_MAX	      240   /* why its pool does not serve */
@@ -67,7 +67,7 @@ struct osd_job_limits {
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-/* The objects that a job may use (design D12). */
+/* The objects that a job may use. */
 struct osd_zone {
 	enum osd_object_type type;
 	struct osd_object_id id;
@@ -136,7 +136,7 @@ struct osd_job_offload {
 
 #define OSD_KEY_STAMP 8
 
-/* The rights that a job acts with (design D12): those of the capability it was submitted with. */
+/* The rights that a job acts with: those of the capability it was submitted with. */
 struct osd_job_rights {
 	bool limited; /* false: submitted without security, it may do everything in its zone */
 	struct osd_grant grant;		  /* verified */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* end.c -- the end of a run (design D14).  RUNNING -> COMPLETING under exec->lock decides between a
+/* end.c -- the end of a run.  RUNNING -> COMPLETING under exec->lock decides between a
  * finish and a kill.  Then the proxy drains the pipes, and one transaction writes the whole end.  A
  * job that may be retried gets another attempt instead. */
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* proxy.c -- the proxy threads (design D17).  A proxy takes a job and a READY sandbox, hands the
+/* proxy.c -- the proxy threads.  A proxy takes a job and a READY sandbox, hands the
  * job over (handover.c), and serves the script's calls until the script is over.  Elsewhere: what the
  * calls do (session/), how the job ends (end.c), deadlines and deaths (sandbox/watch.c). */
 #include <sched.h>

@@ -26,7 +26,7 @@
 
 /* The script's stdout goes into the surrogate's data while the script runs.  Its stderr goes into
  * memory: the first 20 and the last 40 KiB.  The output thread reads both pipes, and the proxy at
- * the end (design D13, D17). */
+ * the end. */
 struct osd_output {
 	struct osd_lock lock; /* guards all fields below except the atomics; outside exec->lock */
 	struct osd_objects *objects;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* keep.c -- sandboxes that run more than one job (design D21).  They are kept for a principal, renewed before
+/* keep.c -- sandboxes that run more than one job.  They are kept for a principal, renewed before
  * the next job, and ended when nobody needs them (sandbox.h).  reuse.c decides which are kept.
  *
  * The answer to FINISH makes the sandbox prepare for another job, and then call NEXT.  The proxy that takes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* reuse.h -- whether a sandbox may run another job after the one it has run (design D21).  Pure
+/* reuse.h -- whether a sandbox may run another job after the one it has run.  Pure
  * decisions; what is done about them: keep.c.
  *
  * Reuse is hygiene, not a boundary: a script that wants to can leave something for the next one.  So

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sandbox.h -- the sandboxes that iosd-sandboxd has made for this target, and the connection to it (design
- * D17).  This room knows no job and no pool: the owner of a sandbox answers for it (struct osd_sandbox_ops).
+/* sandbox.h -- the sandboxes that iosd-sandboxd has made for this target, and the connection to it.
+ * This room knows no job and no pool: the owner of a sandbox answers for it (struct osd_sandbox_ops).
  *
  * Sandboxes are forked ahead of need.  A job takes a READY one, uses it once, and another is asked for in
- * its place.  With reuse (D21) a sandbox is KEPT for other jobs of the same principal.  Every message names
+ * its place.  With reuse (docs/security.md, section 5) a sandbox is KEPT for other jobs of the same principal.  Every message names
  * a sandbox by an id that is never used again, so a late message about a dead one is recognised.
  *
  * Inside: link.c (the connection) and service.c (its messages).  stock.c (the number of sandboxes), sandbox.c

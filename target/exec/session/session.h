@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* session.h -- the calls that a script makes (design D12, D17).  A table has a row for each call: the phase it
+/* session.h -- the calls that a script makes.  A table has a row for each call: the phase it
  * is permitted in, the objects it may address, and whether it changes anything.  Calls are checked here and
  * done through object/.
  *
@@ -44,7 +44,7 @@ struct osd_function_code;
 
 /* ---- the call gate (call_gate.c) --------------------------------------------------------------- */
 
-/* Limits how many calls of scripts run at a time, and lets ordinary commands go first (design D22).
+/* Limits how many calls of scripts run at a time, and lets ordinary commands go first.
  * A call lets commands go first if any wait for a worker; it checks this again after it has waited
  * for earlier calls.  It waits for at most OSD_GATE_STEPS short sleeps.  Any thread. */
 #define OSD_GATE_STEPS 20
@@ -278,7 +278,7 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 
 /* ---- rights (rights.c) ------------------------------------------------------------------------- */
 
-/* The target checks the rights of a job again at each of its calls (design D12): a right may be revoked
+/* The target checks the rights of a job again at each of its calls: a right may be revoked
  * while the script runs.  security/decide.h decides (docs/security.md section 10).
  *
  * A job without a capability (struct osd_job_rights: not limited) may do everything in partitions that

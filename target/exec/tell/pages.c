@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pages.c -- attribute pages of jobs: status 2000_0001h and control 2000_0003h of a surrogate
- * (design D13).  An unfinished job's status comes from memory, and a finished one's from its record.
+/* pages.c -- attribute pages of jobs: status 2000_0001h and control 2000_0003h of a surrogate.
+ * An unfinished job's status comes from memory, and a finished one's from its record.
  * Elsewhere: the bytes of the status page (status.c), payload (payload.c), the root's page
  * (root_page.c). */
 #include <stdio.h>

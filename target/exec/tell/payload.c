@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* payload.c -- attribute page 2000_0002h of a surrogate: result, stderr and traceback (design
- * D13).  Those of a finished job are in the store; stderr of a running one comes from memory. */
+/* payload.c -- attribute page 2000_0002h of a surrogate: result, stderr and traceback.
+ * Those of a finished job are in the store; stderr of a running one comes from memory. */
 #include "exec/run/run.h"
 #include "exec/tell/tell.h"
 #include "wire/cursor.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* root_page.c -- attribute page B000_0001h of the root: what EXEC this target has (design D13). */
+/* root_page.c -- attribute page B000_0001h of the root: what EXEC this target has. */
 #include <stdio.h>
 #include <string.h>
 

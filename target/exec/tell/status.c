@@ -179,7 +179,7 @@ static const struct status_row {
 #undef NUMBER
 #undef FUNCTION
 };
-_Static_assert(OSD_ARRAY_SIZE(status_rows) == OSD_JOB_STATUS_ROWS, "design D13");
+_Static_assert(OSD_ARRAY_SIZE(status_rows) == OSD_JOB_STATUS_ROWS, "a row for each attribute");
 
 static uint64_t record_number(const struct osd_job_record *record, const struct status_row *row)
 {
