@@ -39,8 +39,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .DEFAULT_GOAL := build
 .PHONY: help host packages build-packages install-packages test-packages venv build dev demo tgtd tgtd-asan test-builds test conformance lint fuzz wirefuzz shmfuzz crash faults units coverage pandas secmgr-postgres syscalls mutants thrash soak bench bench-compare bench-tiers install uninstall wheels wheels-test deb deb-test vm-test clean
 
-help:           ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+help:           ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 packages:       ## install the missing Debian packages of packages.txt (as root); PARTS="build run"
 	@tools/install-packages.sh $(PARTS)
@@ -66,7 +66,7 @@ $(tools): $(stamp)
 	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[dev]"
 	touch $@
 
-venv: $(tools)  ## the virtual environment .venv with everything from PyPI
+venv: $(tools)  ## make the virtual environment .venv with everything from PyPI
 
 build: build-packages $(stamp) ## build the C trees (build/) and the Python packages (.venv)
 	@$(bin)/python setup.py -q build_ext --inplace
@@ -76,10 +76,10 @@ dev: test-packages build $(tools) ## build, and install what tests and lint need
 demo: build     ## run scripts and a view beside the data and at the client, compare outputs and bytes
 	@$(bin)/python -m examples.demo $(DEMO_ARGS)
 
-tgtd: build-packages ## the distribution's tgtd with our patches, which `osd target serve` prefers: build/tgtd
+tgtd: build-packages ## build the distribution's tgtd with our patches, which `osd target serve` prefers: build/tgtd
 	@tools/build-tgtd.sh
 
-tgtd-asan: build-packages ## the same under AddressSanitizer, for the fuzzers: build/tgtd-asan
+tgtd-asan: build-packages ## build the same under AddressSanitizer, for the fuzzers: build/tgtd-asan
 	@tools/build-tgtd.sh asan
 
 host:
@@ -89,15 +89,15 @@ test-builds: dev
 	@$(bin)/python -m tests.sanitize.builds
 	@$(bin)/python tests/fuzz/run.py --quick --only-build
 
-test: host dev test-builds ## every test of the gate, on WORKERS=4: tests wait for half of their time
+test: host dev test-builds ## run every test of the gate, on WORKERS=4: tests wait for half of their time
 	@tools/build-tgtd.sh || [ $$? = 3 ]
 	@tools/build-tgtd.sh asan || [ $$? = 3 ]
 	$(bin)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-conformance: dev ## the OSD-2 matrix of our target, or of the one at URL=
+conformance: dev ## print the OSD-2 matrix of our target, or of the one at URL=
 	@$(bin)/python -m tests.conformance $(CONFORMANCE_ARGS) $(URL)
 
-lint: dev       ## format, lint, types, warnings as errors
+lint: dev       ## check format, style and types, with warnings as errors
 	$(bin)/ruff check $(wildcard $(python_sources))
 	$(bin)/ruff format --check $(wildcard $(python_sources))
 	$(bin)/mypy
@@ -109,83 +109,83 @@ lint: dev       ## format, lint, types, warnings as errors
 		xargs -0 -P $(JOBS) -n 4 clang-tidy-14 -p build/$$tree --quiet 2>/dev/null || exit 1; \
 	done
 
-wirefuzz: dev   ## SECONDS=60 of PDUs at random against the hardened tgtd under AddressSanitizer
+wirefuzz: dev   ## send SECONDS=60 of random PDUs to the hardened tgtd under AddressSanitizer
 	@$(bin)/python -m tests.wire_fuzz --seconds $(SECONDS)
 
-shmfuzz: dev    ## SECONDS=60 of hostile sandboxes against a target under AddressSanitizer
+shmfuzz: dev    ## run SECONDS=60 of hostile sandboxes against a target under AddressSanitizer
 	@$(bin)/python -m tests.shm_fuzz --seconds $(SECONDS)
 
-fuzz: dev       ## SECONDS=60 of fresh input to every fuzz target; the gate has 10 s
+fuzz: dev       ## give SECONDS=60 of fresh input to every fuzz target; the gate has 10 s
 	IOSD_FUZZ_SECONDS=$(SECONDS) $(bin)/python -m pytest tests/fuzz/test_fuzz.py
 
-crash: dev      ## N=100 crash rounds
+crash: dev      ## run N=100 rounds of each crash test
 	$(bin)/python -m pytest -m crash --crash-rounds $(N) tests/fault
 
-faults: dev     ## every n-th store call, system call and allocation fails, or is the last
+faults: dev     ## let every n-th store call, system call and allocation fail, or be the last
 	$(bin)/python -m pytest --all-faults $(foreach kind,call function name step store,tests/fault/test_$(kind)_faults.py)
 	IOSD_EVERY_CALL=1 $(bin)/python -m pytest tests/sanitize/test_units.py -k "test_faults or test_sums or test_heads_crash"
 
-units: dev      ## every command on all four logical units: the gate has two of them
+units: dev      ## run every command on all four logical units; the gate has two of them
 	$(bin)/python -m pytest --units sanitized,iscsi,bdb,memory tests/command
 
-coverage: dev   ## the share of C and Python lines that the gate executes; build/coverage
+coverage: dev   ## print the share of C and Python lines that the gate executes; build/coverage
 	@$(bin)/python -m tests.covered --jobs $(WORKERS) $(PYTEST_ARGS)
 
-pandas: dev     ## scripts with pandas, in a pool whose package set is made for it
+pandas: dev     ## run scripts with pandas, in a pool whose package set is made for it
 	$(bin)/python -m pytest tests/exec/pandas_campaign.py
 
-secmgr-postgres: dev ## the security manager on a PostgreSQL server, which must be installed
+secmgr-postgres: dev ## test the security manager on a PostgreSQL server, which must be installed
 	$(bin)/pip install -q "psycopg[binary]>=3.1"
 	$(bin)/python -m pytest tests/secmgr/postgres_campaign.py
 
-syscalls: dev   ## are the system calls of sandboxes those they are allowed, under strace
+syscalls: dev   ## compare the system calls of sandboxes with the allow-list, under strace
 	@$(bin)/python -m tests.sandbox.traced
 
 $(peers): $(stamp)
 	$(bin)/pip install -q --no-build-isolation --use-pep517 -e ".[bench]"
 	touch $@
 
-mutants: dev    ## plants faults in a copy of the source; the gate's tests must find each
+mutants: dev    ## plant faults in a copy of the source; the gate's tests must find each
 	@$(bin)/python -m tests.mutants $(MUTANTS)
 
-thrash: dev     ## SECONDS=60 of every fault there is, under clients whose answers are checked
+thrash: dev     ## run SECONDS=60 of every fault, under clients whose answers are checked
 	@$(bin)/python -m tests.soak.thrash --seconds $(SECONDS) $(THRASH_ARGS)
 
-soak: dev       ## HOURS=2 of mixed load and kills: what of the target grows; build/soak.json, build/soak.png
+soak: dev       ## run HOURS=2 of mixed load and kills, and report growth: build/soak.json, build/soak.png
 	@$(bin)/python -m tests.soak --hours $(HOURS) $(SOAK_ARGS)
 
-bench: dev $(peers) ## the table of benchmarks, into bench/results/latest.json, and report.html
+bench: dev $(peers) ## measure the benchmarks, into bench/results/latest.json and report.html
 	@tools/bench-peers.sh build/peers || true # rows that need them say so
 	@$(bin)/python -m bench $(BENCH_ARGS)
 
-bench-compare:  ## OLD=FILE NEW=FILE, reports of make bench: what changed beyond noise; COMPARE_ARGS=--fail
+bench-compare:  ## compare OLD=FILE with NEW=FILE, reports of make bench, and print changes beyond noise; COMPARE_ARGS=--fail
 	@$(bin)/python -m bench.compare $(COMPARE_ARGS) $(OLD) $(NEW)
 
-bench-tiers: dev $(peers) ## heads on an SSD against all on it, all on a hard disk, on simulated disks; docs/tiers.md
+bench-tiers: dev $(peers) ## measure heads on an SSD against all on it and all on a hard disk, on simulated disks; docs/tiers-results.md
 	@$(bin)/python -m bench.tiers $(BENCH_ARGS)
 
-install: build install-packages ## into $(DESTDIR)$(PREFIX)
+install: build install-packages ## install into $(DESTDIR)$(PREFIX)
 	@tools/install.sh install "$(DESTDIR)" "$(PREFIX)" "$(PYTHON)"
 
 uninstall:      ## remove what install put there
 	@tools/install.sh uninstall "$(DESTDIR)" "$(PREFIX)"
 
-wheels: build   ## source distributions and wheels of iosd, iosd-host and iosd-secmgr, into dist/
+wheels: build   ## build source distributions and wheels of iosd, iosd-host and iosd-secmgr, into dist/
 	@tools/make-wheels.sh dist
 
 wheels-test: dev ## build the wheels of a host and of the security manager, and check their files
 	$(bin)/python -m pytest tests/packaging/wheels_campaign.py
 
-deb:            ## Debian packages, into dist/
+deb:            ## build the Debian packages, into dist/
 	@tools/make-deb.sh dist
 
-deb-test: deb   ## have systemd run them in a clean Debian, and see that nothing is left (as root)
+deb-test: deb   ## let systemd run them in a clean Debian, and check that nothing is left (as root)
 	@$(PYTHON) -m tests.packaging dist
 
-vm-test: deb    ## the packages in a Debian 12 as it is installed, with cgroup v2, in a virtual machine (as root)
+vm-test: deb    ## test the packages in a Debian 12 with cgroup v2, in a virtual machine (as root)
 	@$(PYTHON) -m tests.packaging.vm dist
 
-clean:          ## remove what building made
+clean:          ## remove the build
 	rm -rf build dist .venv .run *.egg-info packaging/pip/*/*.egg-info packaging/pip/*/build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f pyosd/*.so
 	find pyosd iosd_host iosd_secmgr examples tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
