@@ -20,7 +20,7 @@ CHAPTERS = (
     ("What does security cost?", ("security",)),
     ("What do checksums cost?", ("checksums",)),
     ("How fast are files by name?", ("files", "osdfs")),
-    ("Two tiers?", ("tiers",)),
+    ("Do two tiers pay?", ("tiers",)),
     ("The resource manager", ("manager",)),
     ("Instructions", ("instructions",)),
 )

@@ -21,10 +21,10 @@ WIDTH = 88
 INTRODUCTION = """\
 # The program `osd`
 
-Data goes to stdout, messages go to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x.
-`osd` finds out the type of the object itself. A job's id is the PID/OID of its surrogate object.
-`-o json` prints one JSON object with a `"schema"`. Later versions only add fields to it. `-` as a
-file means stdin.
+Data goes to stdout, messages go to stderr. An ADDRESS is `root`, PID or PID/OID, decimal or 0x, or
+a [path](names.md#paths). `osd` finds out the type of the object itself. A job's id is the PID/OID
+of its surrogate object. `-o json` prints one JSON object with a `"schema"`. Later versions only add
+fields to it. `-` as a file means stdin.
 
 With `-o json`, `-o jsonl` or `--json` an error is one JSON object on stderr, on one line, with the
 same exit code as the text:
