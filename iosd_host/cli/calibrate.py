@@ -32,7 +32,7 @@ __all__ = ["calibrate"]
 
 SCHEMA = "iosd.calibrate/1"
 CITED_BYTES = 1 << 40
-"""What the table says of an empty store is for 1 TiB of objects."""
+"""For an empty store the table assumes 1 TiB of objects."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ __all__ = ["main"]
 LOG = logging.getLogger("iosd.manager")
 
 PR_SET_PDEATHSIG = 1
-STANDBY_S = 0.5  # between two looks whether the other manager has gone
+STANDBY_S = 0.5  # between two checks whether the other manager has gone
 STATE = Path("/var/lib/iosd-manager")
 LISTEN = "ipc:///run/iosd/manager.sock"
 HTTP = "127.0.0.1:8470"

@@ -33,7 +33,7 @@ __all__ = [
     "usage",
 ]
 
-LOOK_S = 0.1  # between two looks at a pool that drains
+LOOK_S = 0.1  # between two polls of a draining pool
 COMPLETE_S = 0.15
 LONGEST_S = 10 * 366 * 86400.0
 

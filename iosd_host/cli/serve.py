@@ -42,7 +42,7 @@ class ModuleOption(ParamType[str]):
 
 
 def source_of(ctx: click.Context) -> Source:
-    """Where the configuration of `serve` comes from."""
+    """The source of the configuration of `serve`."""
     params = ctx.params
     flags = tuple(pool_flags(params["pool"], params["slots"], params["reuse"]))
     return Source(params["config_file"], flags, given(ctx))

@@ -71,7 +71,7 @@ def own_path(kind: str) -> Path:
 
 
 class PlaceFile:
-    """A file of ours, true from its first `write` until `close` or the end of this process.
+    """A file of this process, valid from its first `write` until `close` or the end of the process.
 
     Args:
         path: made, unless somebody has made it for us (make_for).
@@ -90,15 +90,15 @@ class PlaceFile:
             raise BlockingIOError(f"{path}: process {holder.get('pid')} says what runs there")
 
     def write(self, fields: dict[str, Any]) -> None:
-        """Say what is true now."""
+        """Replace the fields of the file."""
         pid = os.getpid()
         text = json.dumps({**fields, "pid": pid, "start_ticks": _start_ticks(pid)}).encode() + b"\n"
-        # In this order it is never empty, which is how a reader sees a file that is true no more.
+        # In this order it is never empty: to readers an empty file is not valid.
         os.pwrite(self.descriptor, text, 0)
         os.ftruncate(self.descriptor, len(text))
 
     def close(self) -> None:
-        """Nothing of it is true any more.  The file is removed, if its folder is ours."""
+        """Empty the file, and remove it if its folder is ours."""
         os.ftruncate(self.descriptor, 0)
         with contextlib.suppress(OSError):
             self.path.unlink()

@@ -248,7 +248,7 @@ TARGET_KEYS = (
         Choice("process", "sync"),
         "process",
         "what an acknowledged write survives: a crash (process), or power loss (sync)",
-        help="What an acknowledged write survives: a crash of the target, or power loss too.",
+        help="Faults that an acknowledged write survives: a crash of the target, or power loss too.",
         module="durability",
     ),
     Key(
@@ -354,8 +354,7 @@ HEADS_KEYS = (
         Choice("first", "small-only", "off"),
         "first",
         "which new objects begin on the SSD",
-        help="Which new objects begin on the SSD: all, those not longer than the head size, or "
-        "none.",
+        help="New objects that begin on the SSD: all, those not longer than the head size, or none.",
         module="heads",
     ),
     Key(
@@ -387,7 +386,7 @@ HEADS_KEYS = (
         Choice("fail", "read-through"),
         "fail",
         "without the SSD folder: do not start, or serve the rest",
-        help="What to do without the SSD folder: do not start, or serve the data in --data "
+        help="Behaviour without the SSD folder: do not start, or serve the data in --data "
         "(docs/tiers.md).",
         module="on_ssd_loss",
     ),

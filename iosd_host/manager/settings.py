@@ -30,7 +30,7 @@ MICROSECONDS = ("interval", "cooldown")  # of Scale; its own unit is the second
 
 
 def configured(path: Path | None, flags: PoolFlags = ()) -> dict[str, Setting]:
-    """What a file, or the system's where it is there, and flags of pools say.  Raises: ConfigError."""
+    """The settings of a file, or of the system's if there is one, and of flags.  Raises: ConfigError."""
     found = in_force(load(path, flags))
     return {name: Setting(_text(each.value), each.origin) for name, each in found.items()}
 

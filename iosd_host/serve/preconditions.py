@@ -207,7 +207,7 @@ def run_root() -> str:
 
 
 def program_root(root: str) -> str:
-    """Where tgtd and the module are copied to: `root`, unless it is mounted with noexec, as Debian's /run.
+    """The folder for copies of tgtd and the module: `root`, unless it is mounted noexec, as Debian's /run.
 
     Raises: CannotServe: nothing can be executed in any of these folders.
     """

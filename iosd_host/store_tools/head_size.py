@@ -23,7 +23,7 @@ FLAT = 1e-9  # an exponent as good as 0
 
 @dataclass(frozen=True)
 class Proposal:
-    """What the rule comes to.
+    """The head size by the rule.
 
     exact_bytes: access time of the hard disk x rate at which the SSD writes: so much the SSD moves
         before the hard disk begins.

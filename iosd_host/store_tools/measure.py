@@ -45,7 +45,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class MeasuredDevice:
-    """What was measured below a folder.
+    """The measurements of the device of a folder.
 
     access_s: median time of reading 4 KiB anywhere in a file of file_bytes, of so many accesses.
     """

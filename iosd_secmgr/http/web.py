@@ -176,7 +176,7 @@ class Web:
         address = request.remote or ""
         caller = await loop.run_in_executor(self._logins, self._who, request)
         if caller is None:
-            # Who has a good token is let in: others may have the same address, and no token can be guessed.
+            # A good token is accepted at any time: the address may be shared, and tokens cannot be guessed.
             if not self._failures.take(address):
                 raise Refusal("too-many", "too many wrong tokens from this address: wait")
             LOG.warning("refused: unknown user, from %s", address)

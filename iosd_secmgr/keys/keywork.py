@@ -337,7 +337,7 @@ class KeyWork:
         self._device.freeze(partition_id, mask & (1 << VERSIONS) - 1, credential)
 
     def set_tag(self, obj: ObjectRef, object_type: ObjectType, tag: int) -> None:
-        """Give an object another policy access tag: capabilities with the old one are worth nothing."""
+        """Give an object another policy access tag: capabilities with the old one are void."""
         key = self._current(obj.partition_id)
         credential = self._sign(key.pair, key.slot.version, obj, object_type, SET_POLICY)
         self._device.set_tag(obj, object_type, tag, credential)

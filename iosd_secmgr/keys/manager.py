@@ -256,7 +256,7 @@ class KeyManager:
             return frozen
 
     def revoke(self, who: str, target: str, obj: ObjectRef, object_type: ObjectType) -> int:
-        """Another policy access tag for an object: what was given for it, with a tag, is worth nothing.
+        """Give an object another policy access tag: credentials for it that have a tag are void.
 
         Returns: the new tag.
         """

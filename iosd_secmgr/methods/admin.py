@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Methods of administrators: rules, users, groups, tokens, certificates, keys, the audit log.
 
-Every change is in the log, with who made it, in the transaction that makes it.
+The transaction of a change also writes it to the log, with its author.
 """
 
 from __future__ import annotations
@@ -92,19 +92,19 @@ def rule_json(record: RuleRecord) -> Json:
 
 
 class RuleMethods:
-    """acl."""
+    """Methods acl.*."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def ls(self, caller: Requester, params: Params) -> Json:
-        """All rules."""
+        """List all rules."""
         params.done()
         with self._service.database.transaction() as tx:
             return {"rules": [rule_json(each) for each in store.rules(tx)]}
 
     def add(self, caller: Requester, params: Params) -> Json:
-        """A new rule, or those of a role, all or none."""
+        """Add a rule, or all rules of a role."""
         user, group = params.text("user", ""), params.text("group", "")
         if bool(user) == bool(group):
             raise wrong("say either 'user' or 'group'")
@@ -148,7 +148,7 @@ class RuleMethods:
             raise wrong(str(error)) from None
 
     def remove(self, caller: Requester, params: Params) -> Json:
-        """A rule less.  Credentials given by it are good until they expire."""
+        """Remove a rule.  Credentials issued by it stay valid until they expire."""
         id_ = params.number("id", None, 1, U64_MAX >> 1)
         params.done()
         with self._service.database.transaction() as tx:
@@ -157,7 +157,7 @@ class RuleMethods:
         return fields
 
     def revoke(self, caller: Requester, params: Params) -> Json:
-        """Another policy access tag for an object."""
+        """Give an object another policy access tag."""
         target = params.text("target")
         obj, object_type = params.object()
         params.done()
@@ -167,7 +167,7 @@ class RuleMethods:
 
 
 class PeopleMethods:
-    """user., group., token., certificate."""
+    """Methods user.*, group.*, token.*, certificate.*."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -177,7 +177,7 @@ class PeopleMethods:
         return detail
 
     def users(self, caller: Requester, params: Params) -> Json:
-        """All users."""
+        """List all users."""
         params.done()
         with self._service.database.transaction() as tx:
             rows = store.users(tx)
@@ -189,7 +189,7 @@ class PeopleMethods:
         }
 
     def add_user(self, caller: Requester, params: Params) -> Json:
-        """A new user, who may do nothing yet."""
+        """Add a user, without any permission."""
         name = params.text("name")
         params.done()
         with self._service.database.transaction() as tx:
@@ -197,7 +197,7 @@ class PeopleMethods:
             return self._log(tx, caller, "user.add", name=name)
 
     def remove_user(self, caller: Requester, params: Params) -> Json:
-        """With rules, tokens and certificates."""
+        """Remove a user with all rules, tokens and certificates."""
         name = params.text("name")
         params.done()
         with self._service.database.transaction() as tx:
@@ -206,7 +206,7 @@ class PeopleMethods:
             return self._log(tx, caller, "user.rm", name=name)
 
     def disable(self, caller: Requester, params: Params) -> Json:
-        """Shut a user out, or let back in."""
+        """Disable a user, or enable the user again."""
         name, disabled = params.text("name"), not params.flag("enable")
         params.done()
         with self._service.database.transaction() as tx:
@@ -215,14 +215,14 @@ class PeopleMethods:
             return self._log(tx, caller, "user.disable", name=name, disabled=disabled)
 
     def groups(self, caller: Requester, params: Params) -> Json:
-        """All groups with members."""
+        """List all groups with their members."""
         params.done()
         with self._service.database.transaction() as tx:
             rows = store.groups(tx)
         return {"groups": [{"name": name, "members": members} for name, members in rows]}
 
     def add_group(self, caller: Requester, params: Params) -> Json:
-        """A new group."""
+        """Add a group."""
         name = params.text("name")
         params.done()
         with self._service.database.transaction() as tx:
@@ -230,7 +230,7 @@ class PeopleMethods:
             return self._log(tx, caller, "group.add", name=name)
 
     def remove_group(self, caller: Requester, params: Params) -> Json:
-        """With its rules."""
+        """Remove a group and its rules."""
         name = params.text("name")
         params.done()
         with self._service.database.transaction() as tx:
@@ -238,7 +238,7 @@ class PeopleMethods:
             return self._log(tx, caller, "group.rm", name=name)
 
     def join(self, caller: Requester, params: Params) -> Json:
-        """Put a user into a group, or take out."""
+        """Put a user into a group, or remove the user from it."""
         group, user, member = params.text("group"), params.text("user"), not params.flag("leave")
         params.done()
         with self._service.database.transaction() as tx:
@@ -247,13 +247,13 @@ class PeopleMethods:
             return self._log(tx, caller, "group.join", group=group, user=user, member=member)
 
     def tokens(self, caller: Requester, params: Params) -> Json:
-        """All tokens, but not what they are."""
+        """List all tokens, without their values."""
         params.done()
         with self._service.database.transaction() as tx:
             return {"tokens": [vars(each) for each in store.tokens(tx)]}
 
     def add_token(self, caller: Requester, params: Params) -> Json:
-        """A new token; this answer is the only place where it is."""
+        """Make a token.  Only this answer has its value."""
         user, label = params.text("user"), params.text("label", "")
         until_ms = params.number("until_ms", 0, 1, TIME_MOST)
         params.done()
@@ -266,7 +266,7 @@ class PeopleMethods:
         return {**said, "token": token}
 
     def remove_token(self, caller: Requester, params: Params) -> Json:
-        """It is worth nothing from now on."""
+        """Remove a token.  It is void at once."""
         id_ = params.text("id")
         params.done()
         with self._service.database.transaction() as tx:
@@ -274,7 +274,7 @@ class PeopleMethods:
             return self._log(tx, caller, "token.rm", id=id_, user=user)
 
     def certificates(self, caller: Requester, params: Params) -> Json:
-        """All that our authority gave to users."""
+        """List all certificates that our authority has issued to users."""
         params.done()
         with self._service.database.transaction() as tx:
             rows = store.certificates(tx)
@@ -286,7 +286,7 @@ class PeopleMethods:
         }
 
     def sign(self, caller: Requester, params: Params) -> Json:
-        """A certificate for a user's key."""
+        """Issue a certificate for a user's key."""
         user, request = params.text("user"), params.text("request")
         days = params.number("days", USER_DAYS, 1, 825)
         params.done()
@@ -302,7 +302,7 @@ class PeopleMethods:
         return {**said, "certificate": pem.decode()}
 
     def remove_certificate(self, caller: Requester, params: Params) -> Json:
-        """It is worth nothing from now on."""
+        """Remove a certificate.  It is void at once."""
         serial = params.text("id")
         params.done()
         with self._service.database.transaction() as tx:
@@ -311,7 +311,7 @@ class PeopleMethods:
 
 
 class KeyMethods:
-    """key. and audit."""
+    """Methods key.* and audit.*."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -323,7 +323,7 @@ class KeyMethods:
         return {"keys": [key_json(each) for each in self._service.keys.keys(target)]}
 
     def import_(self, caller: Requester, params: Params) -> Json:
-        """Take a target by its master key, and unless told otherwise replace that."""
+        """Import a target by its master key, and replace that key unless a parameter forbids it."""
         try:
             master = MasterKey.parse(params.text("master"))
         except ValueError as error:
@@ -357,7 +357,7 @@ class KeyMethods:
         }
 
     def rotate(self, caller: Requester, params: Params) -> Json:
-        """New keys."""
+        """Set new keys."""
         target, level = params.text("target"), params.text("level", "working")
         partition = params.number("partition", 0, 0, U64_MAX) if params.given("partition") else None
         params.done()
@@ -367,7 +367,7 @@ class KeyMethods:
         return {"target": target, "level": level, "partitions": found}
 
     def freeze(self, caller: Requester, params: Params) -> Json:
-        """All credentials of a partition are worthless from now on."""
+        """Void all credentials of a partition."""
         target = params.text("target")
         partition = params.number("partition", None, 0, U64_MAX)
         params.done()
@@ -375,21 +375,21 @@ class KeyMethods:
         return {"target": target, "partition": partition, "versions": found}
 
     def set_master(self, caller: Requester, params: Params) -> Json:
-        """A new master key, and all below."""
+        """Set a new master key, and all keys below it."""
         target, group = params.text("target"), params.number("group", 14, 14, 15)
         params.done()
         self._service.keys.set_master(caller.user, target, group)
         return {"target": target, "group": group}
 
     def forget(self, caller: Requester, params: Params) -> Json:
-        """Everything we know of a target.  Without its master key nobody can change its keys again."""
+        """Forget a target.  Without its master key nobody can change its keys again."""
         target = params.text("target")
         params.done()
         self._service.keys.forget(caller.user, target)
         return {"target": target}
 
     def audit(self, caller: Requester, params: Params) -> Json:
-        """Records of the log."""
+        """List records of the log."""
         after = params.number("after", 0, 0, U64_MAX >> 1)
         most = params.number("most", 100, 1, 1000)
         who, what = params.text("who", ""), params.text("what", "")
@@ -411,7 +411,7 @@ class KeyMethods:
         }
 
     def verify(self, caller: Requester, params: Params) -> Json:
-        """Fault of the log."""
+        """Verify the log: its first fault, if there is one."""
         text = params.text("head", "")
         params.done()
         try:

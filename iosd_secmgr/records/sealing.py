@@ -32,7 +32,7 @@ NONCE_LENGTH = 12
 
 
 class SealError(SecmgrError):
-    """What was sealed does not open: another sealing key, another place, or somebody changed it."""
+    """Sealed bytes do not open: another sealing key, another place, or they were changed."""
 
 
 class Sealer:

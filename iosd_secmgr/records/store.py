@@ -113,7 +113,7 @@ def remove_user(tx: Transaction, name: str) -> None:
 
 
 def set_disabled(tx: Transaction, name: str, disabled: bool) -> None:
-    """Shut a user out, or let back in.  Raises: Refusal."""
+    """Disable a user, or enable the user again.  Raises: Refusal."""
     need_user(tx, name)
     tx.run("UPDATE users SET disabled = ? WHERE name = ?", int(disabled), name)
 

@@ -24,7 +24,7 @@ from pyosd.types import ObjectRef, ref
 __all__ = ["IncompleteError", "Run", "TargetSet"]
 
 _ARRAY_OBJECTS = 1024  # of one array: each member is handed the numbers of all
-_LOOK = 1.0  # seconds between two looks whether others have ended the run
+_LOOK = 1.0  # seconds between two checks whether others have ended the run
 _PATIENCE = 3  # faults in a row, without a result between, that a target may have
 _NO_SANDBOXES = 102  # the reason of a job that waits for the target's sandbox service
 

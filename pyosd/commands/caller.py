@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 class Signing:
-    """What a caller of either face signs requests with.
+    """The signer of a caller of either face.
 
     Not all targets require credentials: the files that sign are imported when they are needed.
     """

@@ -253,7 +253,7 @@ class Awaiting:
 
 
 MISTAKES = (AttributeError, BufferError, TypeError, ValueError, struct.error)
-"""What a dialogue raises if an argument has the wrong type.  A check of each call would slow all calls."""
+"""Exceptions for an argument of the wrong type.  A check of each call would slow all calls."""
 CHECKS: dict[str, Callable[[str, object], None]] = {
     "ObjectRef": check_ref,
     "PartitionId": check_number,

@@ -111,7 +111,7 @@ def name_place(fs: Any, path: str) -> Dialogue[tuple[ObjectRef, bytes]]:
 
 
 def same_place(fs: Any, path: str, other: str) -> Dialogue[tuple[ObjectRef, bytes, bytes | None]]:
-    """Two paths as one command has them; the second is None if it is in another partition."""
+    """Both paths for one command; the second is None if it is in another partition."""
     base, first = yield from name_place(fs, path)
     there, second = yield from name_place(fs, other)
     return base, first, second if there == base else None

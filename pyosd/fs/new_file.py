@@ -25,7 +25,7 @@ MAY_HAVE_ACTED = (errors.Unreachable, errors.TaskAborted)
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether a transfer that ended so is not to be continued: it was refused, not cut off."""
+    """Whether the error ends a transfer for good: it was refused, not cut off."""
     refused = isinstance(error, OSError | errors.OSDError)
     return refused and not isinstance(error, MAY_HAVE_ACTED)
 
@@ -56,7 +56,7 @@ def new_file(base: ObjectRef) -> Dialogue[NewFile]:
 
 
 def publish(new: NewFile, path: bytes, *, replace: bool) -> Dialogue[None]:
-    """Give it its name; it is removed if it has surely not got it."""
+    """Give it its name.  If it has certainly not got the name, remove it."""
     try:
         if new.temporary:
             yield from names.rename(new.base, new.temporary, path, replace=replace)

@@ -57,7 +57,7 @@ _DATA_COMMANDS = {
     ServiceAction.APPEND,
     ServiceAction.CLEAR,
     ServiceAction.PUNCH,
-}  # without attributes they need leave for one object, whatever else they say
+}  # without attributes they need a permission for one object alone
 _CAPABILITY, _KEY_VERSION, _EXPIRES, _TYPE, _TAG = 80, 81, 84, 128, 140
 _NOT_THIS = (_TYPE, 152, 160)  # its capability is for another object
 _FIELD, _FROZEN, _REPEATED, _TIME = (0x24, 0x00), (0x24, 0x05), (0x24, 0x06), (0x24, 0x07)
@@ -209,7 +209,7 @@ class Signer:
             raise
 
     def learn_job(self, job: ObjectRef, need: Need) -> None:
-        """Remember with which leave a job was started: it is for its surrogate, too."""
+        """Remember the credential of a submission: it is for the job's surrogate, too."""
         with self._lock:
             self._of_data.clear()
             self._jobs[job] = need
@@ -217,7 +217,7 @@ class Signer:
                 self._jobs.popitem(last=False)
 
     def forget_job(self, job: ObjectRef) -> None:
-        """It is no surrogate that this leave is for (any more)."""
+        """Forget the credential of a submission: it is not for this object."""
         with self._lock:
             self._of_data.clear()
             self._jobs.pop(job, None)
@@ -271,7 +271,7 @@ class Signer:
         return now.to_bytes(6, "big") + os.urandom(6)
 
     def set_clock(self, target_ms: int) -> None:
-        """Go by the target's clock from now on."""
+        """Use the target's clock from now on."""
         self._ahead_ms = target_ms - milliseconds(time.time())
 
 
@@ -349,12 +349,12 @@ class _Attempts:
         return reply.error is None and partition_id not in decode_list(reply.data).ids
 
     def _learn(self, reply: Reply) -> None:
-        """Of whom a surrogate is."""
+        """Remember the credential of each job that the request has submitted or read."""
         need, request = self._needs[0], self._request
         if request.service_action in (ServiceAction.EXEC, ServiceAction.EXECUTE_FUNCTION):
             where = reply.retrieved.find(CURRENT_PARTITION_ID)
             job = reply.retrieved.find(CURRENT_OBJECT_ID)
-            # In another partition than its zone it needs another key: this leave proves nothing there.
+            # In another partition than its zone it needs another key: this credential is not for it.
             if where and job and job.uint and where.uint == need.obj.partition_id:
                 self._signer.learn_job(ref(where.uint, job.uint), need)
         elif request.service_action is ServiceAction.ACTIVATE_FUNCTION or attaches(request):
@@ -392,7 +392,7 @@ class _Attempts:
         return True
 
     def _mended(self, error: OSDError, grants: list[Grant]) -> Generator[Step, Any, bool]:
-        """Do away with why a request was refused.  Returns: whether to send it once more."""
+        """Remove the cause of a refusal.  Returns: whether to send the request once more."""
         code = (error.asc, error.ascq)
         pointer = error.field_pointer if code == _FIELD else None
         if pointer == _CAPABILITY:
@@ -469,7 +469,7 @@ class _Attempts:
         raise IntegrityError(0x5, *_REPEATED, _ACTED)
 
     def _resynced(self, error: OSDError) -> Generator[Step, Any, bool]:
-        """Go by the target's clock: the refusal says it, else the root does."""
+        """Take the time of the target from the refusal, else from the root."""
         late = time.monotonic() - self._sent > RESYNC_WITHIN_S and not only_reads(self._request)
         if late or not self._once("clock"):
             return False

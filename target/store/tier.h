@@ -63,7 +63,7 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
  * opens the files again. */
 struct osd_tier_handles osd_tier_detach(struct osd_tier_file *file);
 void osd_tier_close_handles(struct osd_tier_handles *handles);
-/* Both in one. */
+/* Detaches and closes the open handles. */
 void osd_tier_shut(struct osd_tier_file *file);
 /* *ret_read is less than length only at the end of the written data; holes are zeros.  flags: those
  * of osd_data_read. */

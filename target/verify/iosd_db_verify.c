@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* iosd_db_verify.c -- verifies tables of a database that nobody has open, for `osd target check` and
- * `repair`: a program, because Berkeley DB can crash on its way through damaged pages.
+ * `repair`: a program, because Berkeley DB can crash while it reads damaged pages.
  *
  *   iosd-db-verify FILE...
  *

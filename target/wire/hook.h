@@ -31,7 +31,7 @@ bool osd_hook_value_decode(const uint8_t *bytes, size_t length, struct osd_hook_
 /* ---- the arguments of the call ---------------------------------------------------------------- */
 
 struct osd_hook_frame {
-	unsigned events;	 /* that this happening is */
+	unsigned events;	 /* of the call */
 	uint16_t service_action; /* of the command; of AFTER 0 */
 	uint64_t partition_id, object_id; /* object_id 0: the target chooses it */
 	uint64_t offset, length;	  /* of the change: the bytes from its first to its last */

@@ -48,7 +48,7 @@ __all__ = ["AddressTaken", "Console", "ConsoleError", "parse_address"]
 
 LOG = logging.getLogger("iosd.console")
 
-# Where aiohttp takes it; in 3.8, which Debian 12 has, it is a site's.
+# An option of the runner; in aiohttp 3.8, which Debian 12 has, an option of each site.
 SHUTDOWN: dict[str, Any] = {"shutdown_timeout": 1.0}
 IN_RUNNER = "shutdown_timeout" in inspect.signature(web.BaseRunner.__init__).parameters
 RUNNER_OPTIONS, SITE_OPTIONS = (SHUTDOWN, {}) if IN_RUNNER else ({}, SHUTDOWN)
@@ -56,7 +56,7 @@ BODY_MOST = 16384
 MOST = 256  # connections
 OF_ONE_MOST = 64  # address
 IDLE_S = 20.0
-REQUEST_S = 20.0  # for a whole request to come and be answered
+REQUEST_S = 20.0  # for a whole request and its answer
 EVENTS = "/api/events"
 STREAMS_MOST = 32
 STREAMS_OF_ONE_MOST = 8  # user of this host, or address
@@ -457,7 +457,7 @@ class Console:
 
 
 def origin_of(request: web.Request) -> str:
-    """ "user 1000" of this host where the kernel says so, else the address.
+    """ "user 1000" of this host if the kernel names the user, else the address.
 
     All users of a host have one address on loopback, and one must not lock out the others.
     """

@@ -99,7 +99,7 @@ class Session:
 
 
 class Sessions:
-    """Those there are.
+    """All sessions.
 
     Args: path: the file of tokens, read at each use; None: nobody can log in.
     """
@@ -165,7 +165,7 @@ class Sessions:
         """The session of a cookie, and it is used; None: there is none (any more).
 
         Args: who: as for login().  A browser sends its cookies to all ports of a host, so a server of
-            another user can get them: they are worth nothing to that user.
+            another user can get them: that user cannot use them.
         """
         key = digest(cookie or "")
         session = self.sessions.get(key)

@@ -41,7 +41,7 @@ def read_entry(store: Store, key: bytes, value: bytes) -> NameRecord:
 
 
 def exists(store: Store, found: NameRecord) -> bool:
-    """What has the name is there, and it is alive."""
+    """Whether the named object exists and is alive."""
     if found.type is None:
         return store.life(found.object) is Life.LIVE
     return store.intact(found.object, found.type) is not None

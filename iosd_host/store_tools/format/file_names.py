@@ -48,7 +48,7 @@ class FileName:
 
     @classmethod
     def parse(cls, path: str) -> FileName:
-        """Read a path.  Raises: FormatError: nothing of the target has it."""
+        """Read a path.  Raises: FormatError: no file of the target has this path."""
         found = cls._PATTERN.fullmatch(path)
         if found is None:
             raise FormatError("not the name of a data file")

@@ -15,7 +15,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class VersionsRun:
-    """Who had the store open last; versions of openings before the floor count as of the floor."""
+    """The last opening of the store.  Versions of openings before the floor count as of the floor."""
 
     opening: int
     floor: int

@@ -135,8 +135,8 @@ class StoreDatabase:
     ) -> None:
         self.folder = folder
         self._handles: dict[Table, Any] = {}
-        # What is read while a transaction is open is read in it: outside, its locks would be
-        # waited for by the one thread there is.
+        # While a transaction is open, reads are part of it.  Outside it, the only thread would wait
+        # for its own locks.
         self._transaction: Any = None
         self._env = bdb.DBEnv()
         self._env.set_cachesize(0, cache_bytes(folder), 1)

@@ -89,7 +89,7 @@ class LogWatch:
         return self.path.name if self.path is not None else ""
 
     def dropped(self) -> str:
-        """What recovery has dropped since, in words; "": nothing.  Raises: OSError."""
+        """The transactions that recovery has dropped since, as text; "": none.  Raises: OSError."""
         if self.path is None or not self.path.exists():  # all of it was used, and it was removed
             return ""
         with self.path.open("rb") as file:

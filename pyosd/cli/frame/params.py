@@ -50,7 +50,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def completed(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """What a shell can put for a word.  what: a function of completion_words."""
+    """Completions of a word.  what: a function of completion_words."""
     from click.shell_completion import CompletionItem
 
     from pyosd.cli.frame import completion_words

@@ -26,7 +26,7 @@ __all__ = ["NAME", "PARTITION", "check_pool", "functions_of"]
 
 
 class FunctionName(ParamType[str | int | ObjectRef]):
-    """A function as people name it."""
+    """The name or id of a function."""
 
     name = "NAME"
 
@@ -39,7 +39,7 @@ class FunctionName(ParamType[str | int | ObjectRef]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | int | ObjectRef:
-        """Tell ids from names: a name has a letter beyond those of hexadecimal digits, or few digits."""
+        """Distinguish ids from names: a name has a letter that is no hexadecimal digit, or few digits."""
         if isinstance(value, int | ObjectRef):  # click converts defaults again
             return value
         text = str(value)
@@ -87,7 +87,7 @@ def functions_of(target: Target, partition: int | None) -> Functions:
 def check_pool(target: Target, pool: str) -> None:
     """Raises: Failure: the target has no such pool.  "": the default one.
 
-    Who may not read the names of the pools learns it from the first call.
+    A user who may not read the names of the pools learns it from the first call.
     """
     if not pool:
         return

@@ -33,7 +33,7 @@ from pyosd.wire.job_status import WATCH_IDS, JobState, JobStatus
 
 __all__ = ["FollowedJobs", "await_end", "follow", "id_kept", "interrupted", "left_by"]
 
-LONGEST_PAUSE_S = 0.5  # between two looks at jobs that somebody watches
+LONGEST_PAUSE_S = 0.5  # between two polls of watched jobs
 SOME_IDS = 3  # that a sentence names
 
 

@@ -202,7 +202,7 @@ def report(settings: Settings, address: ObjectRef, log: bool) -> None:
 
 
 def lost_arguments(args: tuple[str, ...], *, is_array: bool) -> str:
-    """What a new job does not get from the old one if it has these arguments instead."""
+    """Warnings about the data of the old job that a new one with these arguments lacks."""
     lost = [] if args else ["the new job has no arguments: give them after --"]
     if is_array:
         lost.append("the new job has no objects of --over: use 'osd exec --over' for these")

@@ -273,7 +273,7 @@ class Mounted:
     async def drop_privileges(
         self, node: Node, *extra: AttributeValue, asker: int | None = None
     ) -> None:
-        """Set attributes, and take away the set-user-ID and set-group-ID bits, as a write does.
+        """Set attributes, and clear the set-user-ID and set-group-ID bits, as a write does.
 
         The bits are those of the last open(): the kernel asks for this at each write.
         asker: as of set().

@@ -28,7 +28,7 @@ _CRC = 4
 class TransferRecord:
     """The record of one transfer.  facts: of the last one, {} if there are none.
 
-    A record that cannot be written is worth nothing later, and does no harm now.
+    If a record cannot be written, the transfer goes on and cannot be continued later.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:

@@ -23,7 +23,7 @@ from pyosd.jobs.dialogues.following import CANCEL, control, status, wait
 from pyosd.jobs.dialogues.rounds import ask_each, settled
 from pyosd.wire.job_status import STATES_ID, STATUS_IDS, JobState, JobStatus, decode_status
 
-# Pauses between two looks at all members: a share of the time that has passed.
+# Pauses between two polls of all members: a share of the time that has passed.
 _PATIENCE, _PAUSE_LEAST, _PAUSE_MOST = 32, 0.002, 0.25
 _FETCH_DEPTH = 32  # commands under way together that fetch ends of members
 _WAITING = (JobState.QUEUED, JobState.HELD)

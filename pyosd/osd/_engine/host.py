@@ -148,7 +148,7 @@ def open_reserve() -> None:
 def keep(code: bytes, name: str) -> KeptCode | None:
     """Compile the code of a function for this job and later ones; None: it is not kept.
 
-    What is kept is known to python_engine.c alone, out of reach of scripts.  It is made before the job
+    Only python_engine.c knows the kept code, out of reach of scripts.  It is made before the job
     and frozen, because what is not frozen is a job's (hygiene.py).
 
     Raises: what compile() raises.

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "exec/pool/pool.h"
 
-_Static_assert(OSD_ADVICE_PRINCIPAL_MAX == OSD_JOB_PRINCIPAL_MAX, "principals are told apart whole");
+_Static_assert(OSD_ADVICE_PRINCIPAL_MAX == OSD_JOB_PRINCIPAL_MAX, "principals are compared whole");
 
 #define MEAN_PART 8 /* of the mean run time, a new run is one part */
 

@@ -10,7 +10,7 @@
 #include "exec/sandbox/sandbox.h"
 
 #define PING_USEC	 1000000
-#define CPU_STEP_USEC	 1000 /* shortest time between two looks at a processor clock */
+#define CPU_STEP_USEC	 1000 /* shortest time between two readings of a processor clock */
 #define AGAIN_FIRST_USEC 1000 /* between two nudges of a script that is told to end */
 #define AGAIN_MOST_USEC	 100000
 
