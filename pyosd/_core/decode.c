@@ -10,7 +10,7 @@
 
 #define HEAD 16 /* bytes of a group's head, and of an entry's */
 
-/* What is being made, and what was made last. */
+/* One decoding: the types of the result, and the parts of the group before, to share. */
 struct decoder {
 	PyTypeObject *member_type, *value_type; /* borrowed; children of tuple */
 	const uint8_t *before;			/* entries of the group before; NULL: none */

@@ -121,7 +121,8 @@ bool kernel_fill(const struct device_object *self, PyObject *node, struct fuse_a
 
 /* ---- open files --------------------------------------------------------------------------- */
 
-/* What such a file has that the target does not have; NULL: it is none, or an exception is set. */
+/* The data and attributes of a new file that the target does not have yet; NULL: the node is no new file, or an
+ * exception is set. */
 static PyObject *what_is_new(const struct device_object *self, PyObject *node)
 {
 	PyObject *found = kernel_get(self, node, NAME_NEW);
@@ -205,7 +206,7 @@ enum kernel_outcome kernel_write_new(const struct device_object *self, PyObject 
 	return outcome;
 }
 
-/* What close() in mounted.py does with the last open file, if nothing waits. */
+/* As close() in mounted.py for the last open file, if nothing waits. */
 static bool forget_open_state(const struct device_object *self, PyObject *node)
 {
 	return kernel_set(self, node, NAME_HEAD, Py_NewRef(Py_None)) &&

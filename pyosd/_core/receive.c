@@ -80,7 +80,7 @@ static uint32_t read_underflow(const struct iscsi_task *task, const uint8_t *bhs
 	return bhs[BHS_FLAGS] & ISCSI_UNDERFLOW ? bhs_word(bhs, BHS_WORD44) : 0;
 }
 
-/* What is claimed to have come must have come: nobody shall read bytes the target never sent. */
+/* Whether all bytes have come that the target claims to have sent.  Otherwise a caller would read other bytes. */
 static bool data_in_complete(const struct iscsi_task *task, const uint8_t *bhs)
 {
 	uint32_t underflow = read_underflow(task, bhs);
@@ -137,7 +137,7 @@ static bool ready_to_transfer(struct iscsi_session *s, const uint8_t *bhs)
 	uint32_t offset = bhs_word(bhs, BHS_BUFFER_OFFSET), length = bhs_word(bhs, BHS_WORD44);
 
 	ISCSI_REQUIRE(s, task && task->opcode == ISCSI_SCSI_COMMAND, "R2T for an unknown task");
-	/* MaxOutstandingR2T is 1; but it may come while unsolicited data are on their way. */
+	/* MaxOutstandingR2T is 1; but it may come while unsolicited data are being sent. */
 	ISCSI_REQUIRE(s, !task->held.remaining, "R2T while another is being served");
 	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_DATA_SN) == task->sn, "R2T out of sequence");
 	ISCSI_REQUIRE(s, bhs_word(bhs, BHS_WORD20) != ISCSI_NO_TAG, "R2T without a transfer tag");

@@ -34,7 +34,7 @@ struct iscsi_params {		   /* negotiated; lengths in bytes */
 	bool header_digest; /* CRC32C */
 };
 
-/* One PDU on its way out.  The header is ours; data is borrowed from the task. */
+/* One PDU that is being sent.  The header is ours; data is borrowed from the task. */
 struct iscsi_tx {
 	struct iscsi_tx *next;
 	struct iscsi_task *task; /* NULL: the answer to a ping, freed when sent */
@@ -89,7 +89,7 @@ struct iscsi_task {
 	struct iscsi_tx tx;
 };
 
-/* Something the target sent of its own accord: asynchronous message or reject. */
+/* An unsolicited PDU of the target: asynchronous message or reject. */
 struct iscsi_event {
 	uint8_t bhs[ISCSI_BHS_LENGTH];
 	uint8_t *data; /* owned */

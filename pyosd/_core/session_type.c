@@ -12,7 +12,7 @@ struct session_object {
 	bool busy; /* a thread is inside service() without the GIL */
 };
 
-/* What a task keeps alive. */
+/* The Python objects that a task keeps alive. */
 struct owner {
 	Py_buffer data_out, data_in; /* data_in.obj NULL: bytes_in is ours */
 	PyObject *result; /* what receives Data-In: bytes or the caller's buffer; or NULL */

@@ -188,7 +188,7 @@ static int32_t serve_read(jni_env *env, jobject class, int64_t partition, int64_
 	return done;
 }
 
-/* What could not be written of a piece is tried again, so that it gives its own error. */
+/* Tries the rest of a piece again if only a part could be written, so that this call gets its error. */
 static void serve_write(jni_env *env, jobject class, int64_t partition, int64_t object,
 			int64_t offset, jobject from, int32_t at, int32_t length)
 {

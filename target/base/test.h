@@ -25,7 +25,7 @@ static inline unsigned test_nth_first(unsigned step)
 	return 1 + (text ? strtoull(text, NULL, 0) % test_nth_step(step) : 0);
 }
 
-/* What chance begins with: IOSD_SEED, or another number in each run.  It is printed, so that a failure can be repeated. */
+/* The seed of random numbers: IOSD_SEED, or another number in each run.  Printed, so that a failure can be repeated. */
 static inline uint64_t test_seed(void)
 {
 	const char *text = getenv("IOSD_SEED");

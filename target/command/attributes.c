@@ -177,7 +177,8 @@ static bool is_proof(const struct osd_attr *attr)
 	return attr->page == OSD_PAGE_CURRENT_COMMAND && attr->number == OSD_NUMBER_ALL;
 }
 
-/* Who gets them: the page of a function has texts that are for one user alone.  txn NULL: of the command alone. */
+/* The user for whom attributes are read: the page of a function has texts that are for one user alone.  txn NULL:
+ * the attributes are the command's own. */
 static void get_for(struct osd_request *request, struct osd_txn *txn, uint32_t page,
 		    struct osd_principal *principal)
 {

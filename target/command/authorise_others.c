@@ -212,7 +212,7 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 /* ---- objects that attributes name ------------------------------------------------------------ */
 
 /* A view shows all objects that its base has and will have to those who may read the view, and lets others change them:
- * the user who says so must be allowed to do it. */
+ * the user who makes it one must be permitted to do the same. */
 static enum osd_status check_base(struct osd_command_context *ctx, const struct osd_attr *attr)
 {
 	uint16_t permissions = OSD_PERM_READ;

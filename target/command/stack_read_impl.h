@@ -36,8 +36,8 @@ struct osd_stack_reading {
 	struct osd_piece pieces[]; /* that the command asks for */
 };
 
-/* stack_read_load.c.  The input of the READ's run, and of the half, if there is one.  What is not there yet comes when
- * the run begins.  OSD_E_CONFLICT: the object has another version than the READ has found. */
+/* stack_read_load.c.  The input of the READ's run, and of the half, if there is one.  An input that is not there yet
+ * comes when the run begins.  OSD_E_CONFLICT: the object has another version than the READ has found. */
 enum osd_status osd_stack_read_load(struct osd_stack_reading *read, osd_stack_done_fn *half_done);
 
 /* stack_read_halves.c.  Bytes that the run of the READ gets of the length that is computed from its offset on.  If these

@@ -76,7 +76,7 @@ uint64_t osd_stacks_changes(const struct osd_objects *objects);
 /* Sets the bits of the root and of partitions when the store is opened, before other threads run. */
 enum osd_status osd_stacks_load(struct osd_objects *objects);
 
-/* What function/ knows of the user object at hand in a transaction, whose bit is set. */
+/* Facts from function/ about the user object at hand in a transaction, whose bit is set. */
 struct osd_stack_ops {
 	/* The length that readers find, of so many stored bytes, or of the bytes of its source.  *ret_known: it is known.
 	 * Afterwards another object may be at hand. */

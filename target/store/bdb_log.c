@@ -121,7 +121,7 @@ static struct header header_at(const uint8_t *log, size_t at)
 	return header;
 }
 
-/* Where some bytes lie that recovery must leave.  whole: the end of the last byte that is not zero. */
+/* The place of some bytes that recovery must leave.  whole: the end of the last byte that is not zero. */
 static size_t find_mark(const uint8_t *log, size_t size, size_t whole)
 {
 	size_t at = 0, last = 0, earlier = 0;

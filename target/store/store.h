@@ -191,7 +191,7 @@ struct osd_data_figures {
 	_Atomic uint64_t reads, writes, errors;
 };
 
-/* A store may wrap another one.  What an operation that it does not set would do, the inner one does. */
+/* A store may wrap another one.  Operations that it does not set are those of the inner one. */
 struct osd_data {
 	_Atomic(const struct osd_data_ops *) ops; /* others while the store is frozen */
 	struct osd_data *inner;			  /* owned; NULL: it wraps none */

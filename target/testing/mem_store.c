@@ -31,7 +31,7 @@ struct mem_kv {
 	_Atomic uint64_t commits, aborts;
 };
 
-/* What a key held before: NULL when it was absent. */
+/* The value of a key before the transaction; NULL: it was absent. */
 struct mem_undo {
 	struct mem_undo *next;
 	enum osd_kv_table table;

@@ -4,9 +4,9 @@
  *
  * A device does one thing at a time, in the order asked; two devices work at once.  A read or write
  * takes the access time and its bytes at the device's rate.  A device with an arm (hdd) saves the
- * access time of a call that goes on where the last one ended; one without (ssd) never does.  What
- * works on names and inodes (open, create, truncate, punch, map, sync, remove) takes one access, as
- * with cold caches; stat and times of an open file none.  There is no page cache: every call counts,
+ * access time of a call that goes on where the last one ended; one without (ssd) never does.
+ * Calls on names and inodes (open, create, truncate, punch, map, sync, remove) take one access, as
+ * with cold caches; stat and times of an open file take none.  There is no page cache: every call counts,
  * and a read that may not wait is refused (OSD_E_WOULD_BLOCK).
  *
  * Threads: as store.h. */
@@ -45,7 +45,7 @@ enum osd_model_work {
 	OSD_MODEL_NAME /* names and inodes: length does not matter */
 };
 
-/* Where the arm of a device is, and when it is free: a clock without a wait. */
+/* The place of a device's arm, and the time at which it is free: a clock without a wait. */
 struct osd_model_arm {
 	struct osd_model_device device; /* constant */
 	uint64_t free_nsec;

@@ -221,9 +221,9 @@ static enum osd_status model_next_extent(struct osd_data_file *file, uint64_t of
 			    osd_data_next_extent(file->inner, offset, ret_start, ret_end));
 }
 
-/* ---- what is not to be had --------------------------------------------- */
+/* ---- unsupported -------------------------------------------------------- */
 
-/* Whoever has a descriptor reads past the model. */
+/* A holder of a descriptor would read past the model. */
 static enum osd_status model_share(struct osd_data_file *file, int *ret_fd)
 {
 	(void)file, (void)ret_fd;

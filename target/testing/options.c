@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* options.c -- the options for tests and benchmarks; tests/README.md lists them.  Where this library is
+/* options.c -- the options for tests and benchmarks; tests/README.md lists them.  If this library is
  * loaded, the parser of unit/config.h takes them beside those of the product. */
 #include <stddef.h>
 #include <stdlib.h>

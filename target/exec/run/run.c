@@ -328,7 +328,7 @@ static void choose_place(struct osd_job_run *message, bool placed, bool secret)
 	message->in_memfd = !message->in_shared;
 }
 
-/* What choose_place finds with the code that is sent at most.  Otherwise they might have to be copied once more. */
+/* The place by choose_place, for the most code that may be sent.  Otherwise the arguments might be copied twice. */
 uint8_t *osd_run_place_args(struct osd_run *run, const struct osd_job *job,
 			    const struct osd_job_record *record)
 {

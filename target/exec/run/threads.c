@@ -2,7 +2,7 @@
 /* threads.c -- the proxy threads of a target.  Each looks for work in all pools.  One is started
  * when there is work and no proxy waits for it; it ends after it has waited for long.  One proxy
  * always stays.  So a job that comes to an idle target needs no new thread, and a target that can
- * start no thread still runs its jobs, one after the other.  What a proxy does: proxy.c.
+ * start no thread still runs its jobs, one after the other.  proxy.c has the work of a proxy.
  *
  * No work is forgotten: a thread that makes work possible calls osd_proxies_call afterwards, and a
  * proxy that takes some of the work calls another one for the rest. */

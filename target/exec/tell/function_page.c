@@ -32,7 +32,7 @@ enum {
 
 #define LINE_BYTES 512 /* of an engine */
 
-/* The limits of the first pool that has the engine, which calls use unless they name another; false: none has it. */
+/* The limits of the first pool that has the engine, which calls use unless they name another; false: no pool has it. */
 static bool find_pool(struct osd_exec *exec, const char *engine, char *text, size_t size)
 {
 	const struct osd_pool *pool;
