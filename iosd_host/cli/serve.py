@@ -127,7 +127,7 @@ def serve(
     and the resource manager by which workers and pools follow the load.
 
     Ends cleanly on SIGTERM and SIGINT, or with its terminal, and leaves no process behind.  On SIGHUP it
-    reads the configuration again, as 'osd config reload' has it do.
+    reads the configuration again, as for 'osd config reload'.
     """
     common: Settings = ctx.obj
     source = source_of(ctx)

@@ -146,7 +146,7 @@ class Manifest:
 
     name: the alias that calls use: letters, digits, ".", "_" and "-".
     methods: the entry points.  A call that names none runs the first.
-    pool: the pool of its calls.  "": the default pool.
+    pool: the pool of its calls.  "": the first pool with the engine.
     limits: defaults of a call, and the most that a call can have.  wall, cpu, mem and output count.
     version, description: text for people.
     contract: the promises of a function that data pass through.

@@ -115,7 +115,7 @@ def fn() -> None:
     help="Entry point.  May be given more than once; the first is the default.  [main]",
 )
 @click.option("--engine", metavar="NAME", default="", help="Engine.  [by the file's suffix]")
-@pool_option("Pool of the calls.  [default]")
+@pool_option("Pool of the calls.  [the first with the engine]")
 @limit_options("limit_wall", "limit_cpu", "limit_mem", "limit_output")
 @click.option("--version", metavar="TEXT", default="", help="Version of the code, for people.")
 @click.option("--description", metavar="TEXT", default="", help="Description, for people.")
@@ -250,7 +250,7 @@ def names_of_others(functions: Functions) -> dict[str, ObjectRef]:
     type=click.Path(exists=True, dir_okay=False),
     help="Sign them with this key of SSH; a public key's file: with ssh-agent.",
 )
-@pool_option("Pool of the calls.  [default]")
+@pool_option("Pool of the calls.  [the first with the engine]")
 @PARTITION
 @click.pass_obj
 def stock(

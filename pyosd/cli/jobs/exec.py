@@ -359,6 +359,7 @@ def exec_command(ctx: click.Context, /, **given: Any) -> None:
     does.
 
     SCRIPT may be a .py file, a .pyz zipapp, or a .pyc file if the target accepts byte-code; -: stdin.
+    In a pool of another engine it is code for that engine, such as a .wasm module.
     """
     settings: Settings = ctx.obj
     options = ExecOptions(**given)
