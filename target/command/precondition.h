@@ -14,8 +14,8 @@ bool osd_precondition_given(const struct osd_command_context *ctx);
 enum osd_status osd_precondition_load(struct osd_command_context *ctx, uint32_t page,
 				      struct osd_data_version *version,
 				      const struct osd_data_version **ret_wanted);
-/* Before the transaction: checks the descriptor.  Then no data of a user object change until osd_precondition_end, or
- * until the transaction has committed.  May wait for a change under way. */
+/* Before the transaction: checks the descriptor.  Then no data of a user object change until osd_pin_end, or until the
+ * transaction has committed.  May wait for a change under way. */
 enum osd_status osd_precondition_begin(struct osd_command_context *ctx, struct osd_pin **ret_pin);
 /* In each attempt of the transaction, which holds the object if it changes something.  OSD_E_VERSION: it has another
  * version.  OSD_E_BUSY: a new length is about to take effect.  pin NULL: of a collection. */

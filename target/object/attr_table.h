@@ -68,7 +68,7 @@ enum osd_value_rule {
 };
 
 struct osd_std_row {
-	uint8_t types, relative; /* who has it (OSD_TYPE_BIT), on which page */
+	uint8_t types, relative; /* who has it (a bit for each type, as in attr_table.c), on which page */
 	uint32_t first, last;	 /* numbers */
 	uint16_t min_length, max_length;
 	enum osd_settable settable;
@@ -94,7 +94,7 @@ struct osd_form_field {
 #define OSD_FORM_KEYS_VALID 0xfffffff1u /* which key identifiers exist, as bits */
 
 struct osd_std_page {
-	uint8_t type, relative; /* OSD_TYPE_BIT */
+	uint8_t type, relative; /* type: its bit, as in osd_std_row */
 	const char *name;
 	const struct osd_form_field *form; /* NULL: none, or the list of memberships */
 };

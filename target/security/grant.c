@@ -27,7 +27,7 @@ static bool descriptor_fits(uint8_t type, uint8_t descriptor)
 
 /* An id of 0 stands for all objects of the type in the partition, or for all partitions that may be
  * created.  It does not cover the surrogates of jobs, which belong to their submitters
- * (osd_exec_owns). */
+ * (command/own_job.h). */
 static bool names(const struct osd_capability *c, const struct osd_object_facts *facts,
 		  uint16_t *ret_field)
 {

@@ -128,7 +128,7 @@ def exit_code(status: JobStatus, style: str = "state") -> int:
 
     Args:
         status: of a job that has ended.
-        style: "state": a code of conventions; "script": the script's own, 128 + n for signal n; "worst":
+        style: "state": the exit code of the job's state; "script": the script's own, 128 + n for signal n; "worst":
             of an array the greatest of its members' codes, else as "state".
     """
     if style == "worst" and status.counts:
