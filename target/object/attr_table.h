@@ -68,7 +68,7 @@ enum osd_value_rule {
 };
 
 struct osd_std_row {
-	uint8_t types, relative; /* who has it (a bit for each type, as in attr_table.c), on which page */
+	uint8_t types, relative; /* who has it, a bit for each type; on which page */
 	uint32_t first, last;	 /* numbers */
 	uint16_t min_length, max_length;
 	enum osd_settable settable;

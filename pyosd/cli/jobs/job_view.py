@@ -128,8 +128,8 @@ def exit_code(status: JobStatus, style: str = "state") -> int:
 
     Args:
         status: of a job that has ended.
-        style: "state": the exit code of the job's state; "script": the script's own, 128 + n for signal n; "worst":
-            of an array the greatest of its members' codes, else as "state".
+        style: "state": the exit code of the job's state; "script": the script's own, 128 + n for
+            signal n; "worst": of an array the greatest of its members' codes, else as "state".
     """
     if style == "worst" and status.counts:
         return max(CODES[state] for state in status.counts)

@@ -3,8 +3,9 @@
  * This room knows no job and no pool: the owner of a sandbox answers for it (struct osd_sandbox_ops).
  *
  * Sandboxes are forked ahead of need.  A job takes a READY one, uses it once, and another is asked for in
- * its place.  With reuse (docs/security.md, section 5) a sandbox is KEPT for other jobs of the same principal.  Every message names
- * a sandbox by an id that is never used again, so a late message about a dead one is recognised.
+ * its place.  With reuse (docs/security.md, section 5) a sandbox is KEPT for other jobs of the same principal.
+ * Every message names a sandbox by an id that is never used again, so a late message about a dead one is
+ * recognised.
  *
  * Inside: link.c (the connection) and service.c (its messages).  stock.c (the number of sandboxes), sandbox.c
  * (one of them), life.c (its birth and end), keep.c and reuse.c (more than one job in it).  watch.c and
