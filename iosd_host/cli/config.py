@@ -206,7 +206,7 @@ def refusal(path: Path | None) -> str:
     """Why serving with the file would be refused; "": it would not."""
     try:
         config = configured(path)
-        with suppress(MissingComponent):  # which osd doctor tells
+        with suppress(MissingComponent):  # 'osd doctor' reports it
             check_portal(config, hardened=find_tgtd(config.tgtd).hardened)
     except CannotServe as error:
         return str(error)

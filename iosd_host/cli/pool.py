@@ -63,7 +63,7 @@ DURATION = DurationParam(most_s=LONGEST_S)
 
 
 def words_of(values: tuple[str, ...]) -> dict[str, str]:
-    """KEY=VALUE... as a table; checked here so that a mistake is told in the schema's words."""
+    """KEY=VALUE... as a table; checked here so that an error has the words of the schema."""
     found = {}
     for word in values:
         key, equals, value = word.partition("=")

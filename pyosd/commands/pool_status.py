@@ -27,9 +27,10 @@ class PoolStatus:
         state: serving, starting, failed (see why); leaving: not configured any more, its jobs run to
             the end; gone: not configured, jobs still name it.
         mode: running; paused: it starts no jobs; draining: it takes none either.
-        idle_timeout: seconds without a job after which it ends its warm spare sandboxes.
-        max, min, active: slots: at most, warm even when idle, and that may work now.
-        warm_spare: sandboxes kept warm beyond those.  busy, ready: sandboxes at work, and waiting.
+        idle_timeout: seconds without a job after which it ends its prestarted sandboxes beyond min.
+        max, min, active: slots: at most; with a prestarted sandbox even when idle; that may run jobs
+            now.
+        warm_spare: prestarted sandboxes beyond those.  busy, ready: sandboxes at work, and waiting.
         queued: jobs that have a place.  queue: how many may have one.
         set: id of its package set, "" without.
         limits: name -> what a job gets, and the most it may ask for; None: no bound.  wall and cpu in

@@ -71,7 +71,7 @@ def page_hint(error: errors.OSDError) -> Iterator[str]:
 
 
 def function_failure(error: errors.OSDError) -> Iterator[str]:
-    """If functions of an object or a hook have failed: the reason, and where more is told."""
+    """If functions of an object or a hook have failed: the reason, and the verb that shows more."""
     from pyosd.jobs.reasons import REASONS
 
     number = error.sense.command_information if error.sense else None

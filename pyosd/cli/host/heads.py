@@ -242,6 +242,6 @@ def drain_ssd(settings: Settings, undo: bool, wait: bool) -> None:
         settings.say(f"no head is on the SSD ({moved} moved since the target started)")
     elif figures["drain"]:
         left = format_bytes(figures["heads_on_ssd_bytes"])
-        settings.say(f"{left} of heads are on the SSD; 'osd target heads' tells how many are left")
+        settings.say(f"{left} of heads are on the SSD; 'osd target heads' shows how many are left")
     else:
         raise Failure(Exit.FAILED, "somebody has ended the drain")

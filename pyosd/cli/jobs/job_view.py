@@ -61,7 +61,7 @@ def colour_of(row: JsonRow) -> str | None:
 
 
 def progress_of(row: JsonRow) -> str:
-    """A share, where the script tells one."""
+    """The progress as text, if the script reports it."""
     return "-" if row["progress"] is None else f"{row['progress']:.0%}"
 
 

@@ -26,7 +26,7 @@ class Watched:
 
     Args:
         source: what is read.
-        progress: told how many bytes were read more.
+        progress: called with the number of bytes read since its last call.
     """
 
     def __init__(self, source: IO[bytes], progress: Callable[[int], None]) -> None:

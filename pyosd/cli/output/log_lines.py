@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Log lines of the programs that run until they are told to end.
+"""Log lines of programs that run until a signal ends them.
 
 Errors and names in them have words of others: of a target, of the author of a function, of a client.
 """
