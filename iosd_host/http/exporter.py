@@ -22,6 +22,8 @@ from iosd_host.http.readings import Histogram, Metric, Reading, Sample
 
 __all__ = ["Family", "content_type", "exposition", "families"]
 
+OPENMETRICS = "application/openmetrics-text"
+
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 
@@ -66,14 +68,20 @@ class OneReading(Collector):
         return families(self.reading)
 
 
+def preferred(accept: str) -> str:
+    """One of two formats.  The library would take any version that a client invents, and repeat it."""
+    kinds = [each.partition(";")[0].strip() for each in accept.split(",")]
+    return OPENMETRICS if OPENMETRICS in kinds else ""
+
+
 def content_type(accept: str) -> str:
     """That of exposition()."""
-    return choose_encoder(accept)[1]
+    return choose_encoder(preferred(accept))[1]
 
 
 def exposition(reading: Reading | None, accept: str = "") -> tuple[bytes, str]:
     """The answer to a scrape and its content type, in the format that `Accept` prefers."""
-    encode, kind = choose_encoder(accept)
+    encode, kind = choose_encoder(preferred(accept))
     registry = CollectorRegistry(auto_describe=False)
     registry.register(OneReading(reading))
     return encode(registry), kind

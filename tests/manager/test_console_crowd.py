@@ -98,6 +98,20 @@ async def test_metrics_of_a_reading_are_made_once(folder: Path) -> None:
         assert made.call_count == 2
 
 
+@in_loop
+async def test_versions_that_a_client_invents_are_no_formats(folder: Path) -> None:
+    """Each format is kept, and a version that is no number is no fault of ours."""
+    async with serving(folder) as (_, _, browser):
+        kinds = set()
+        for version in ("1.0.0", "1.0.1", "7", "x", "1.x", ""):
+            for name in ("application/openmetrics-text", "text/plain"):
+                headers = {"Accept": f"{name};version={version};escaping=values"}
+                async with browser.get(browser.url + "metrics", headers=headers) as found:
+                    assert found.status == 200
+                    kinds.add(found.headers["Content-Type"])
+        assert len(kinds) == 2
+
+
 def test_wrong_tokens_are_counted_for_each(tmp_path: Path) -> None:
     sessions = Sessions(write_tokens(tmp_path))
     for _ in range(WRONG_MOST):
