@@ -27,14 +27,14 @@ static enum osd_status open_object(struct osd_session *session, struct osd_objec
 	enum osd_status status = OSD_OK;
 
 	/* Members of a collection may leave it: check the membership again at each call. */
-	if (!entry || session->zone.type == OSD_COLLECTION)
+	if (entry && session->zone.type == OSD_COLLECTION)
 		status = osd_session_check_object(session, id);
 	if (status == OSD_OK && entry) {
 		*ret_object = entry->object;
 		return osd_rights_check_open(session, entry->object);
 	}
 	if (status == OSD_OK)
-		status = osd_object_get(session->objects, id, &object);
+		status = osd_session_open_object(session, id, &object);
 	if (status != OSD_OK)
 		return status;
 	entry = &session->open[session->next_open];

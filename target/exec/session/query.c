@@ -50,7 +50,7 @@ static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 	return OSD_OK;
 }
 
-/* Objects of another policy access tag are not counted either, and do not say where the query goes on. */
+/* Objects that the job may not read are not counted either, and do not say where the query goes on. */
 static enum osd_status sees(void *arg, struct osd_txn *txn, const struct osd_object_facts *facts,
 			    bool *ret_sees)
 {
@@ -68,11 +68,10 @@ static enum osd_status query_in(struct osd_txn *txn, void *arg)
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
 	struct osd_list_result result = {0};
 	uint64_t ids[OSD_CALL_IDS];
-	size_t found;
 	enum osd_status status;
 
 	osd_long_call_watch(op->session, txn);
-	if (op->session->rights.limited && op->session->rights.grant.capability.policy_access_tag) {
+	if (op->session->rights.limited) {
 		query.sees = sees;
 		query.arg = op->session;
 	}
@@ -81,17 +80,13 @@ static enum osd_status query_in(struct osd_txn *txn, void *arg)
 		status = read_criteria(op, &query, criteria);
 	if (status == OSD_OK)
 		status = osd_query(txn, &query, ids, OSD_CALL_IDS, &result);
-	found = result.count;
-	if (status == OSD_OK)
-		status = osd_rights_filter(op->session, txn, query.collection.partition_id, ids,
-					   &found);
 	if (status != OSD_OK)
 		return status;
-	for (size_t i = 0; i < found; i++)
+	for (size_t i = 0; i < result.count; i++)
 		osd_wr_be(&w, ids[i], 8);
 	op->answer.body_bytes = (uint32_t)osd_wr_used(&w);
 	op->answer.a = result.next_id;
-	op->answer.b = result.total_count - (result.count - found);
+	op->answer.b = result.total_count;
 	return OSD_OK;
 }
 

@@ -209,7 +209,7 @@ bool osd_rights_may_compare(const struct osd_session *session, uint32_t page, ui
 	return !session->rights.limited || osd_allowed_has(&session->allowed, page, number);
 }
 
-/* ---- ranges and ids -------------------------------------------------------------------------- */
+/* ---- ranges --------------------------------------------------------------------------------- */
 
 bool osd_rights_have_range(const struct osd_session *session, struct osd_object_id id)
 {
@@ -217,26 +217,6 @@ bool osd_rights_have_range(const struct osd_session *session, struct osd_object_
 
 	return session->rights.limited && osd_same_id(session->zone.id, id) &&
 	       (capability->allowed_range_length || capability->allowed_range_start);
-}
-
-enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *txn,
-				  uint64_t partition_id, uint64_t *ids, size_t *count)
-{
-	size_t kept = 0;
-
-	if (!session->rights.limited)
-		return OSD_OK;
-	for (size_t i = 0; i < *count; i++) {
-		enum osd_status status = osd_rights_check_in(
-			session, txn, (struct osd_object_id){partition_id, ids[i]});
-
-		if (status == OSD_OK)
-			ids[kept++] = ids[i];
-		else if (status != OSD_E_PERMISSION && !osd_status_is_gone(status))
-			return status;
-	}
-	*count = kept;
-	return OSD_OK;
 }
 
 /* ---- revocation ------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 /* session.c -- what all calls of a script share: the zone, transactions, the list of used objects (session.h). */
 #include "exec/session/session.h"
 
+#include "base/util.h"
 #include "object/names.h"
 #include "object/txn_run.h"
 
@@ -61,6 +62,21 @@ enum osd_status osd_session_check_object(struct osd_session *session, struct osd
 {
 	return osd_txn_run(session->objects, OSD_TXN_READ_ONLY, check_zone_in,
 			   &(struct zone_check){session, id});
+}
+
+/* It is opened first: one that is made after the check has another tag perhaps, or another owner. */
+enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
+					struct osd_object **ret_object)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	enum osd_status status, opened = OSD_E_PERMISSION;
+
+	if (session->zone.type == OSD_ROOT || id.partition_id == session->zone.id.partition_id)
+		opened = osd_object_get(session->objects, id, &object);
+	status = osd_session_check_object(session, id);
+	if (status == OSD_OK && opened == OSD_OK)
+		*ret_object = OSD_STEAL(object);
+	return status == OSD_OK ? opened : status;
 }
 
 enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id id)

@@ -326,6 +326,10 @@ enum osd_status osd_session_check_zone(struct osd_session *session, struct osd_t
 				       struct osd_object_id id);
 /* The same in a transaction of its own. */
 enum osd_status osd_session_check_object(struct osd_session *session, struct osd_object_id id);
+/* The same for a user object, which the caller puts.  If it is not the one that was checked, calls on it say
+ * OSD_E_NO_OBJECT. */
+enum osd_status osd_session_open_object(struct osd_session *session, struct osd_object_id id,
+					struct osd_object **ret_object);
 /* Whether the zone includes the whole partition, so that objects may be created and removed in
  * it. */
 bool osd_session_owns_partition(const struct osd_session *session, uint64_t partition_id);
@@ -390,10 +394,6 @@ bool osd_rights_may_set(const struct osd_session *session, struct osd_object_id 
 bool osd_rights_may_compare(const struct osd_session *session, uint32_t page, uint32_t number);
 /* Whether it may touch only a range of this object. */
 bool osd_rights_have_range(const struct osd_session *session, struct osd_object_id id);
-/* Moves the ids that the job may know to the front, and returns their number: objects with the
- * job's tag that are not other principals' jobs. */
-enum osd_status osd_rights_filter(struct osd_session *session, struct osd_txn *txn,
-				  uint64_t partition_id, uint64_t *ids, size_t *count);
 
 /* Long calls (long_call.c): rows marked OP_LONG, whose time grows with the size of the object.
  * Such a call holds a place in the call gate only for a bounded step, so that it does not delay the

@@ -235,9 +235,7 @@ enum osd_status osd_op_share(struct osd_op *op)
 	if (osd_rights_have_range(session, id) || is_paced(session) ||
 	    session->limits.io_bytes != osd_exec_limits[OSD_LIMIT_IO].maximum)
 		return OSD_E_UNSUPPORTED;
-	status = osd_session_check_object(session, id);
-	if (status == OSD_OK)
-		status = osd_object_get(session->objects, id, &object);
+	status = osd_session_open_object(session, id, &object);
 	if (status == OSD_OK)
 		status = osd_op_check_plain(op, object);
 	if (status == OSD_E_CONTRACT) { /* the files have the stored bytes */

@@ -63,10 +63,13 @@ static void test_query(void)
 #define OWN	(OSD_CALL_IDS + 8)
 #define BEFORE	OSD_CALL_LOOKS /* of them, the hidden one */
 
-static enum osd_status make_match(struct osd_txn *txn, uint64_t id, uint32_t tag, uint64_t *ret_id)
+static enum osd_status make_match(struct osd_txn *txn, uint64_t id, uint32_t tag, bool job,
+				  uint64_t *ret_id)
 {
 	uint8_t value[8] = {0}, tag_value[4];
-	enum osd_status status = osd_user_object_create(txn, pid, id, 1, ret_id);
+	enum osd_status status =
+		job ? osd_surrogates_create(txn, pid, OSD_JOB_AMONG_DATA, id, 1, ret_id)
+		    : osd_user_object_create(txn, pid, id, 1, ret_id);
 	struct osd_object_id made = {pid, *ret_id};
 
 	osd_put_be(tag_value, tag, sizeof(tag_value));
@@ -77,22 +80,24 @@ static enum osd_status make_match(struct osd_txn *txn, uint64_t id, uint32_t tag
 		       : status;
 }
 
-/* Objects with a value that is indexed, and one among them that the job may not read. */
-static uint64_t make_matches(void)
+/* Objects with a value that is indexed.  Among them are one of another tag and a job's, which the session's principal may
+ * not read. */
+static void make_matches(uint64_t *ret_hidden, uint64_t *ret_job)
 {
 	struct osd_txn *txn;
-	uint64_t id, hidden = 0;
+	uint64_t id;
 
 	OK(test_declare(objects, pid, INDEXED));
 	test_index_wait(objects, pid, INDEXED);
 	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
 	for (size_t i = 0; i < OWN; i++) {
-		CHECK(make_match(txn, 0, TAG, &id) == OSD_OK);
+		CHECK(make_match(txn, 0, TAG, false, &id) == OSD_OK);
 		if (i + 1 == BEFORE)
-			CHECK(make_match(txn, id + 100, TAG + 1, &hidden) == OSD_OK);
+			CHECK(make_match(txn, id + 100, TAG + 1, false, ret_hidden) == OSD_OK);
+		if (i + 1 == OSD_CALL_IDS)
+			CHECK(make_match(txn, id + 200, TAG, true, ret_job) == OSD_OK);
 	}
 	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
-	return hidden;
 }
 
 /* A query of objects from an id on, with so many equal criteria, all of which must match. */
@@ -112,37 +117,58 @@ static struct osd_call query_of(size_t criteria, uint64_t from)
 	return call;
 }
 
-/* With an index, too: neither the count nor the place where it goes on tells of the hidden object. */
+/* Neither the count nor the place where the query goes on reveals a hidden object. */
+static void check_matches(const struct osd_capability *capability, size_t criteria,
+			  uint64_t expected, const uint64_t hidden[2])
+{
+	struct osd_session session = start(capability);
+	uint64_t next = 0, total = 0, found = 0;
+
+	do {
+		CHECK(ask(&session, query_of(criteria, next)) == OSD_ANSWER_OK);
+		next = answered.a;
+		total += answered.b;
+		found += answered.body_bytes / 8;
+		CHECK(next == 0 || (next != hidden[0] && next != hidden[1]));
+		CHECK(answered.b == answered.body_bytes / 8);
+	} while (next);
+	CHECK_EQ(found, expected);
+	CHECK_EQ(total, expected);
+	osd_session_release(&session);
+}
+
+/* With an index, too. */
 static void test_hidden_matches(void)
 {
 	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
-	uint64_t hidden = make_matches();
-	struct osd_session session;
+	uint64_t hidden[2];
 
+	make_matches(&hidden[0], &hidden[1]);
 	set_tag(0, 0x30000005, TAG);
 	capability.permissions |= OSD_PERM_QUERY;
-	capability.policy_access_tag = TAG;
-	session = start(&capability);
 	for (size_t criteria = 1; criteria <= 2; criteria++) {
-		uint64_t next = 0, total = 0, found = 0;
-
-		do {
-			CHECK(ask(&session, query_of(criteria, next)) == OSD_ANSWER_OK);
-			next = answered.a;
-			total += answered.b;
-			found += answered.body_bytes / 8;
-			CHECK(next != hidden && answered.b == answered.body_bytes / 8);
-		} while (next);
-		CHECK_EQ(found, (uint64_t)OWN);
-		CHECK_EQ(total, (uint64_t)OWN);
+		capability.policy_access_tag = TAG;
+		check_matches(&capability, criteria, OWN, hidden);
+		/* Without a tag only the job's is hidden. */
+		capability.policy_access_tag = 0;
+		check_matches(&capability, criteria, OWN + 1,
+			      (uint64_t[]){hidden[1], hidden[1]});
 	}
-	osd_session_release(&session);
 	set_tag(0, 0x30000005, 0);
 }
 
 static const struct osd_kv_ops *below;
-static uint64_t coming; /* an object of another tag, made when it is looked for the second time */
-static unsigned looks;
+static uint64_t coming; /* an object of another tag, made when the object with its id is opened; 0: none */
+static bool replaces;	/* in place of one that the session may read */
+
+static void make(uint64_t id)
+{
+	struct osd_txn *txn;
+
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_user_object_create(txn, pid, id, 1, &id) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
 
 static enum osd_status look(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			    struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
@@ -150,41 +176,39 @@ static enum osd_status look(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_
 {
 	uint64_t id =
 		key.length >= 8 ? osd_get_be((const uint8_t *)key.data + key.length - 8, 8) : 0;
-	struct osd_txn *made;
 
-	if (table == OSD_KV_OBJECTS && id == coming && ++looks == 2) {
-		CHECK(osd_txn_begin(objects, 0, &made) == OSD_OK);
-		CHECK(osd_user_object_create(made, pid, coming, 1, &id) == OSD_OK);
-		CHECK(osd_txn_commit(made, OSD_COMMIT_PROCESS) == OSD_OK);
+	if (table == OSD_KV_OBJECTS && !txn && coming && id == coming) {
+		coming = 0;
+		if (replaces)
+			OK(test_remove(objects, (struct osd_object_id){pid, id}));
+		make(id);
 	}
 	return below->get(kv, txn, table, key, flags, buffer, capacity, ret_length);
 }
 
 /* An object that another client makes while the call opens it, with the tag that is the partition's default. */
-static void test_made_meanwhile(void)
+static void test_made_meanwhile(uint16_t op, uint64_t id)
 {
-	const uint16_t ops[] = {OSD_CALL_READ, OSD_CALL_SHARE};
 	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
-	struct osd_kv_ops watched;
+	struct osd_kv_ops watched = *objects->kv->ops;
+	struct osd_session session;
 
 	capability.permissions |= OSD_PERM_READ;
 	capability.policy_access_tag = TAG;
 	set_tag(0, 0x30000005, TAG);
-	osd_timers_stop(&objects->timers); /* they read the operations, too */
-	below = objects->kv->ops;
-	watched = *below;
-	watched.get = look;
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(ops); i++) {
-		struct osd_session session = start(&capability);
-
-		coming = 0x7000000 + i;
-		looks = 0;
-		objects->kv->ops = &watched;
-		CHECK(ask(&session, call_on(ops[i], coming, 0, 0)) == OSD_ANSWER_NOT_FOUND);
-		CHECK(looks == 1);
-		objects->kv->ops = below;
-		osd_session_release(&session);
+	if (replaces) {
+		make(id);
+		set_tag(id, 5, TAG);
 	}
+	session = start(&capability);
+	below = objects->kv->ops;
+	watched.get = look;
+	coming = id;
+	objects->kv->ops = &watched;
+	CHECK(ask(&session, call_on(op, id, 0, 0)) == OSD_ANSWER_PERMISSION);
+	CHECK(!coming);
+	objects->kv->ops = below;
+	osd_session_release(&session);
 	set_tag(0, 0x30000005, 0);
 }
 
@@ -194,7 +218,12 @@ int main(void)
 	test_tags();
 	test_query();
 	test_hidden_matches();
-	test_made_meanwhile();
+	osd_timers_stop(&objects->timers); /* they read the operations, too */
+	test_made_meanwhile(OSD_CALL_READ, 0x7000000);
+	test_made_meanwhile(OSD_CALL_SHARE, 0x7000001);
+	replaces = true;
+	test_made_meanwhile(OSD_CALL_READ, 0x7000002);
+	test_made_meanwhile(OSD_CALL_SHARE, 0x7000003);
 	osd_objects_close(objects);
 	return 0;
 }
