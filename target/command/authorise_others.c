@@ -145,11 +145,11 @@ bool osd_authorise_by_tag(const struct osd_request *request)
 
 static enum osd_status find_facts(struct osd_objects *objects, struct osd_object_id id,
 				  enum osd_object_type type, bool with_tag,
-				  struct osd_object_facts *facts)
+				  struct osd_object **ret_object, struct osd_object_facts *facts)
 {
 	bool all = type == OSD_USER_OBJECT && id.object_id == 0;
 	enum osd_status status =
-		all ? OSD_E_NO_OBJECT : osd_objects_facts(objects, id, with_tag, facts);
+		all ? OSD_E_NO_OBJECT : osd_objects_find(objects, id, with_tag, ret_object, facts);
 
 	if (!osd_status_is_gone(status))
 		return status;
@@ -161,23 +161,24 @@ static enum osd_status find_facts(struct osd_objects *objects, struct osd_object
 	return OSD_OK;
 }
 
-/* An object in a partition that requires more than NOSEC is treated as absent. */
-static enum osd_status open_other(struct osd_request *request, uint8_t least_method)
+/* Checked by method alone.  An object in a partition that requires more than NOSEC is treated as absent. */
+static enum osd_status open_other(struct osd_command_context *ctx, struct osd_object_id id,
+				  uint8_t least_method, struct osd_object **ret_object)
 {
-	return osd_method_suffices(&request->security.proof.grant, least_method)
-		       ? OSD_OK
-		       : osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+	if (!osd_method_suffices(&ctx->request->security.proof.grant, least_method))
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+	return ret_object ? osd_object_get(ctx->objects, id, ret_object) : OSD_OK;
 }
 
 /* The tag of one that is made only now was not compared. */
-static enum osd_status found(const struct osd_object_facts *facts)
+static enum osd_status found(const struct osd_object_facts *facts, struct osd_object **ret_object)
 {
-	return facts->missing ? OSD_E_NO_OBJECT : OSD_OK;
+	return facts->missing || (ret_object && !*ret_object) ? OSD_E_NO_OBJECT : OSD_OK;
 }
 
 enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_object_id id,
 				    enum osd_object_type type, uint16_t permissions,
-				    enum osd_uses uses)
+				    enum osd_uses uses, struct osd_object **ret_object)
 {
 	struct osd_request *request = ctx->request;
 	const struct osd_request_security *security = &request->security;
@@ -187,18 +188,18 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 	uint16_t field = OSD_NO_FIELD;
 	enum osd_status status = OSD_OK;
 
-	if (!elsewhere && osd_authorise_is_open(request))
-		return OSD_OK;
 	if (elsewhere)
 		status = osd_least_method(ctx->keyring, NULL, id.partition_id, &act.least_method);
-	if (status == OSD_OK && security->proof.grant.open)
-		return open_other(request, act.least_method);
+	if (status == OSD_OK &&
+	    (security->proof.grant.open || (!elsewhere && osd_authorise_is_open(request))))
+		return open_other(ctx, id, act.least_method, ret_object);
 	if (status == OSD_OK)
-		status = find_facts(ctx->objects, id, type, osd_authorise_by_tag(request), &facts);
+		status = find_facts(ctx->objects, id, type, osd_authorise_by_tag(request),
+				    ret_object, &facts);
 	if (status != OSD_OK)
 		return status;
 	if (extensions_permit(request, &act, uses))
-		return found(&facts);
+		return found(&facts, ret_object);
 	if (security->extension_count)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
@@ -206,7 +207,7 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 		return osd_command_fail(request, status, field);
 	if (uses == OSD_USES_ALL)
 		status = osd_authorise_touched(ctx->objects, request, OSD_PAGE_ALL, OSD_NUMBER_ALL);
-	return status == OSD_OK ? found(&facts) : status;
+	return status == OSD_OK ? found(&facts, ret_object) : status;
 }
 
 /* ---- objects that attributes name ------------------------------------------------------------ */
@@ -224,10 +225,11 @@ static enum osd_status check_base(struct osd_command_context *ctx, const struct 
 	if (view.writable)
 		permissions |= OSD_PERM_WRITE | OSD_PERM_CREATE | OSD_PERM_REMOVE;
 	status = osd_authorise_other(ctx, (struct osd_object_id){view.base, 0}, OSD_PARTITION,
-				     permissions, OSD_USES_NONE);
-	return status == OSD_OK ? osd_authorise_other(ctx, (struct osd_object_id){view.base, 0},
-						      OSD_USER_OBJECT, permissions, OSD_USES_NONE)
-				: status;
+				     permissions, OSD_USES_NONE, NULL);
+	return status == OSD_OK
+		       ? osd_authorise_other(ctx, (struct osd_object_id){view.base, 0},
+					     OSD_USER_OBJECT, permissions, OSD_USES_NONE, NULL)
+		       : status;
 }
 
 /* The same for the data of one object. */
@@ -243,7 +245,8 @@ static enum osd_status check_source(struct osd_command_context *ctx, const struc
 		return OSD_OK;
 	return osd_authorise_other(
 		ctx, (struct osd_object_id){source.partition_id, source.object_id}, OSD_USER_OBJECT,
-		source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ, OSD_USES_NONE);
+		source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ, OSD_USES_NONE,
+		NULL);
 }
 
 enum osd_status osd_authorise_sources(struct osd_command_context *ctx)

@@ -174,7 +174,7 @@ enum osd_status osd_cmd_create_user_tracking_collection(struct osd_command_conte
 	else
 		status = osd_authorise_other(
 			ctx, (struct osd_object_id){ctx->request->object.partition_id, source},
-			OSD_COLLECTION, OSD_PERM_READ, OSD_USES_NONE);
+			OSD_COLLECTION, OSD_PERM_READ, OSD_USES_NONE, NULL);
 	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(ctx->request, status, FIELD_SOURCE);
 	if (status != OSD_OK)

@@ -40,11 +40,10 @@ static enum osd_status copy_failed(struct osd_command_context *ctx, enum osd_cop
 	return status;
 }
 
-static enum osd_status copy(struct osd_command_context *ctx, const struct osd_copy_source *source,
-			    enum osd_copy_method method, uint64_t place)
+static enum osd_status copy(struct osd_command_context *ctx, struct osd_object *from,
+			    bool attributes, enum osd_copy_method method, uint64_t place)
 {
 	OSD_CLEANUP(osd_draft_freep) struct osd_draft *draft = NULL;
-	struct osd_object_id from = {source->partition_id, source->object_id};
 	uint64_t length = 0;
 	enum osd_status status =
 		osd_draft_begin(ctx->objects, place, ctx->addressed.object_id, &draft);
@@ -56,26 +55,23 @@ static enum osd_status copy(struct osd_command_context *ctx, const struct osd_co
 		return copy_failed(ctx, method, status);
 	ctx->request->capacity_change = (int64_t)length;
 	/* Attributes are copied as of the same moment; without them writers need not wait longer. */
-	if (!source->attributes)
+	if (!attributes)
 		osd_draft_let_go(draft);
-	return osd_command_put_draft(ctx, draft, place, source->attributes ? &from : NULL);
+	return osd_command_put_draft(ctx, draft, place, attributes ? from : NULL);
 }
 
 /* The data that readers see of the source have no blocks that can be shared. */
-static enum osd_status copy_through(struct osd_command_context *ctx,
-				    const struct osd_copy_source *source,
-				    enum osd_copy_method method, uint64_t place)
+static enum osd_status copy_through(struct osd_command_context *ctx, struct osd_object *from,
+				    bool attributes, enum osd_copy_method method, uint64_t place)
 {
-	const struct osd_object_id from = {source->partition_id, source->object_id};
-
 	if (method == OSD_COPY_SHARE)
 		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, FIELD_METHOD);
-	return copy_failed(ctx, method, osd_stack_copy(ctx, from, place, source->attributes));
+	return copy_failed(ctx, method, osd_stack_copy(ctx, from, place, attributes));
 }
 
 /* Attributes that come along are read there and set here, whichever there are. */
-static enum osd_status authorise(struct osd_command_context *ctx, struct osd_object_id from,
-				 bool attributes)
+static enum osd_status open_source(struct osd_command_context *ctx, struct osd_object_id from,
+				   bool attributes, struct osd_object **ret_source)
 {
 	enum osd_status status = attributes ? osd_authorise_touched(ctx->objects, ctx->request,
 								    OSD_PAGE_ALL, OSD_NUMBER_ALL)
@@ -85,11 +81,12 @@ static enum osd_status authorise(struct osd_command_context *ctx, struct osd_obj
 		return status;
 	return osd_authorise_other(ctx, from, OSD_USER_OBJECT,
 				   attributes ? OSD_PERM_READ | OSD_PERM_GET_ATTR : OSD_PERM_READ,
-				   attributes ? OSD_USES_ALL : OSD_USES_NONE);
+				   attributes ? OSD_USES_ALL : OSD_USES_NONE, ret_source);
 }
 
 enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 {
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_copy_source source;
 	struct osd_object_id from;
 	struct osd_copying copying;
@@ -104,19 +101,19 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	from = (struct osd_object_id){source.partition_id, source.object_id};
-	status = copy_failed(ctx, method, authorise(ctx, from, source.attributes));
+	status = copy_failed(ctx, method, open_source(ctx, from, source.attributes, &object));
 	if (status == OSD_OK)
 		status = osd_stack_find_place(ctx, &place);
 	if (status != OSD_OK)
 		return status;
-	status = osd_stack_copy_concerns(ctx, from, place, &through);
+	status = osd_stack_copy_concerns(ctx, object, place, &through);
 	if (status == OSD_OK && through)
-		return copy_through(ctx, &source, method, place);
+		return copy_through(ctx, object, source.attributes, method, place);
 	if (status != OSD_OK)
 		return status;
 	osd_copies_begin(ctx->copies, &copying, from, false);
 	do /* somebody asked for the very id that was picked */
-		status = copy(ctx, &source, method, place);
+		status = copy(ctx, object, source.attributes, method, place);
 	while (status == OSD_E_EXISTS && ctx->addressed.object_id == 0);
 	osd_copies_end(ctx->copies, &copying);
 	return status;

@@ -64,8 +64,8 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 struct making {
 	struct osd_command_context *ctx;
 	struct osd_draft *draft;
-	uint64_t place;				   /* the draft's partition */
-	const struct osd_object_id *attributes_of; /* copied; NULL: none */
+	uint64_t place;				/* the draft's partition */
+	const struct osd_object *attributes_of; /* copied; NULL: none */
 };
 
 static enum osd_status put_draft(struct osd_txn *txn, void *arg)
@@ -85,7 +85,7 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 		status = osd_view_shows(txn, request->object.partition_id,
 					request->object.object_id, 1);
 	if (status == OSD_OK && making->attributes_of)
-		status = osd_copy_attributes(txn, *making->attributes_of, request->object);
+		status = osd_copy_attributes(txn, making->attributes_of, request->object);
 	if (status != OSD_OK)
 		return status;
 	request->made_count = 1;
@@ -93,7 +93,7 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 }
 
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
-				      uint64_t place, const struct osd_object_id *attributes_of)
+				      uint64_t place, const struct osd_object *attributes_of)
 {
 	struct making making = {ctx, draft, place, attributes_of};
 	struct osd_request *request = ctx->request;

@@ -358,7 +358,8 @@ enum osd_status osd_cmd_query(struct osd_command_context *ctx)
 		return status;
 	if (!matches.object_id)
 		return list_matches(ctx, &query->query);
-	status = osd_authorise_other(ctx, matches, OSD_COLLECTION, OSD_PERM_WRITE, OSD_USES_NONE);
+	status = osd_authorise_other(ctx, matches, OSD_COLLECTION, OSD_PERM_WRITE, OSD_USES_NONE,
+				     NULL);
 	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(ctx->request, status, FIELD_MATCHES);
 	if (status != OSD_OK)

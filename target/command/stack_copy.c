@@ -17,7 +17,6 @@
 
 struct osd_stack_copied {
 	struct osd_stack_held held; /* a place among all copies */
-	struct osd_object_id from;
 	uint8_t *piece; /* owned */
 	struct osd_draft
 		*draft;	 /* owned: the pieces so far; NULL: the data pass functions in one piece */
@@ -52,6 +51,14 @@ void osd_stack_copy_forget(struct osd_request *request)
 
 /* ---- whether --------------------------------------------------------------------------------------- */
 
+static struct osd_object_id id_of(struct osd_object *object)
+{
+	struct osd_object_facts facts;
+
+	osd_object_facts(object, &facts);
+	return facts.id;
+}
+
 struct looking {
 	struct osd_object_id id;
 	bool shows; /* another object */
@@ -69,17 +76,16 @@ static enum osd_status look(struct osd_txn *txn, void *arg)
 	return status;
 }
 
-enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object_id from,
+enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object *from,
 					uint64_t place, bool *ret_concerns)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
-	struct looking looking = {from, false};
-	enum osd_status status = osd_object_get(ctx->objects, from, &object);
+	struct looking looking = {id_of(from), false};
+	enum osd_status status = OSD_OK;
 
 	*ret_concerns = ctx->request->copied;
 	if (*ret_concerns)
 		return OSD_OK;
-	if (status == OSD_OK && osd_object_is_stacked(object))
+	if (osd_object_is_stacked(from))
 		status = osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, look,
 				     &looking);
 	*ret_concerns = looking.shows;
@@ -158,21 +164,18 @@ static enum osd_status read_plain(struct osd_request *request, struct osd_object
 	return got == OSD_STAGE_DATA_MAX ? OSD_OK : OSD_E_SHORT_READ;
 }
 
-static enum osd_status read_piece(struct osd_command_context *ctx)
+static enum osd_status read_piece(struct osd_command_context *ctx, struct osd_object *from)
 {
-	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_request *request = ctx->request;
 	struct osd_stack_copied *copied = request->copied;
 	const struct osd_piece piece = {copied->offset, OSD_STAGE_DATA_MAX};
 	const struct osd_data_version wanted = copied->version;
 	struct osd_command_context reading = *ctx;
 	bool plain;
-	enum osd_status status = osd_object_get(ctx->objects, copied->from, &object);
+	enum osd_status status;
 
-	if (status != OSD_OK)
-		return status;
-	reading.addressed = copied->from;
-	reading.object = object;
+	reading.addressed = id_of(from);
+	reading.object = from;
 	copied->own = (struct osd_buffers){request->data_in, request->data_in_capacity,
 					   request->decoded.length, request->resume};
 	request->resume = resumed;
@@ -183,7 +186,7 @@ static enum osd_status read_piece(struct osd_command_context *ctx)
 	if (status == OSD_PENDING)
 		return status;
 	if (status == OSD_OK && plain)
-		status = read_plain(request, object, ctx->data_flags,
+		status = read_plain(request, from, ctx->data_flags,
 				    copied->versioned ? &wanted : NULL);
 	status = take_outcome(request, status);
 	give_back(request);
@@ -191,14 +194,6 @@ static enum osd_status read_piece(struct osd_command_context *ctx)
 }
 
 /* ---- writing --------------------------------------------------------------------------------------- */
-
-static enum osd_status put(struct osd_command_context *ctx, uint64_t place, bool attributes)
-{
-	struct osd_request *request = ctx->request;
-	struct osd_stack_copied *copied = request->copied;
-
-	return osd_command_put_draft(ctx, copied->draft, place, attributes ? &copied->from : NULL);
-}
 
 static enum osd_status begin_draft(struct osd_command_context *ctx, uint64_t place)
 {
@@ -209,7 +204,8 @@ static enum osd_status begin_draft(struct osd_command_context *ctx, uint64_t pla
 }
 
 /* All data pass the functions of the destination. */
-static enum osd_status pass(struct osd_command_context *ctx, uint64_t place, bool attributes)
+static enum osd_status pass(struct osd_command_context *ctx, uint64_t place,
+			    const struct osd_object *attributes_of)
 {
 	struct osd_stack_copied *copied = ctx->request->copied;
 	struct osd_command_context writing = *ctx;
@@ -229,7 +225,8 @@ static enum osd_status pass(struct osd_command_context *ctx, uint64_t place, boo
 		status = osd_draft_write(copied->draft, change.pieces, change.piece_count,
 					 change.data, &length);
 	ctx->request->capacity_change = (int64_t)length;
-	return status == OSD_OK ? put(ctx, place, attributes) : status;
+	return status == OSD_OK ? osd_command_put_draft(ctx, copied->draft, place, attributes_of)
+				: status;
 }
 
 static enum osd_status store_piece(struct osd_command_context *ctx, uint64_t place)
@@ -256,7 +253,8 @@ static enum osd_status begin_again(struct osd_stack_copied *copied)
 	return ++copied->tries == TRIES ? OSD_E_BUSY : OSD_OK;
 }
 
-static enum osd_status step(struct osd_command_context *ctx, uint64_t place)
+static enum osd_status step(struct osd_command_context *ctx, struct osd_object *from,
+			    uint64_t place)
 {
 	struct osd_stack_copied *copied = ctx->request->copied;
 	enum osd_status status = OSD_OK;
@@ -264,7 +262,7 @@ static enum osd_status step(struct osd_command_context *ctx, uint64_t place)
 	if (osd_command_stops(ctx))
 		return OSD_E_TASK_ABORTED;
 	if (!copied->there)
-		status = read_piece(ctx);
+		status = read_piece(ctx, from);
 	if (status == OSD_E_VERSION)
 		return begin_again(copied);
 	return status == OSD_OK && !copied->passes ? store_piece(ctx, place) : status;
@@ -278,7 +276,7 @@ static bool is_read(const struct osd_stack_copied *copied)
 
 /* ---- the command ----------------------------------------------------------------------------------- */
 
-static enum osd_status begin(struct osd_command_context *ctx, struct osd_object_id from)
+static enum osd_status begin(struct osd_command_context *ctx)
 {
 	struct osd_stack_copied *copied = calloc(1, sizeof(*copied));
 	struct osd_principal principal;
@@ -292,21 +290,23 @@ static enum osd_status begin(struct osd_command_context *ctx, struct osd_object_
 		free_copied(copied);
 		return status;
 	}
-	copied->from = from;
 	copied->piece = malloc(OSD_STAGE_DATA_MAX);
 	ctx->request->copied = copied;
 	return copied->piece ? osd_stack_passes_new(ctx, &copied->passes) : OSD_E_NO_MEMORY;
 }
 
-enum osd_status osd_stack_copy(struct osd_command_context *ctx, struct osd_object_id from,
+enum osd_status osd_stack_copy(struct osd_command_context *ctx, struct osd_object *from,
 			       uint64_t place, bool attributes)
 {
+	const struct osd_object *attributes_of = attributes ? from : NULL;
 	struct osd_request *request = ctx->request;
-	enum osd_status status = request->copied ? OSD_OK : begin(ctx, from);
+	enum osd_status status = request->copied ? OSD_OK : begin(ctx);
 
 	while (status == OSD_OK && !is_read(request->copied))
-		status = step(ctx, place);
+		status = step(ctx, from, place);
 	if (status != OSD_OK)
 		return status;
-	return request->copied->passes ? pass(ctx, place, attributes) : put(ctx, place, attributes);
+	return request->copied->passes
+		       ? pass(ctx, place, attributes_of)
+		       : osd_command_put_draft(ctx, request->copied->draft, place, attributes_of);
 }

@@ -10,10 +10,10 @@
 #include "command/context.h"
 
 /* Whether it concerns the copy: the source shows another object, or the destination is a view with functions. */
-enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object_id from,
+enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object *from,
 					uint64_t place, bool *ret_concerns);
-/* Makes the copy, and puts it with osd_command_put_draft.  OSD_PENDING: the command has parked. */
-enum osd_status osd_stack_copy(struct osd_command_context *ctx, struct osd_object_id from,
+/* Makes the copy of the object, which is checked in each dispatch, and puts it with osd_command_put_draft.  OSD_PENDING: the command has parked. */
+enum osd_status osd_stack_copy(struct osd_command_context *ctx, struct osd_object *from,
 			       uint64_t place, bool attributes);
 /* Frees request->copied. */
 void osd_stack_copy_forget(struct osd_request *request);

@@ -31,6 +31,7 @@ enum osd_status osd_stack_refuse(struct osd_request *request, enum osd_contract_
 struct resolving {
 	struct osd_functions *functions;
 	struct osd_object_id id;
+	struct osd_object *object; /* under the id, as authorised; NULL: any */
 	const struct osd_stack_made *made;
 	struct osd_stack *stack;
 	bool source_gone; /* the object is there, its source is not */
@@ -53,7 +54,7 @@ static enum osd_status find_absent(struct resolving *resolving, struct osd_txn *
 static enum osd_status resolve_in(struct osd_txn *txn, void *arg)
 {
 	struct resolving *resolving = arg;
-	struct osd_object_facts before;
+	struct osd_object_facts before, opened;
 	enum osd_status status;
 
 	free(resolving->stack);
@@ -65,6 +66,11 @@ static enum osd_status resolve_in(struct osd_txn *txn, void *arg)
 	status = osd_txn_facts(txn, resolving->id, false, &before);
 	if (status != OSD_OK)
 		return status;
+	if (resolving->object) {
+		osd_object_facts(resolving->object, &opened);
+		if (opened.created_ms != before.created_ms)
+			return OSD_E_NO_OBJECT;
+	}
 	status = osd_stack_resolve(resolving->functions, txn, resolving->id, &resolving->stack);
 	return status == OSD_E_NO_OBJECT ? find_absent(resolving, txn, &before) : status;
 }
@@ -91,7 +97,7 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 				   const struct osd_stack_made *made, struct osd_stack_run *run,
 				   bool *ret_plain)
 {
-	struct resolving resolving = {ctx->functions, ctx->addressed, made, NULL, false};
+	struct resolving resolving = {ctx->functions, ctx->addressed, ctx->object, made, NULL, false};
 	struct osd_principal principal;
 	enum osd_status status = OSD_OK;
 

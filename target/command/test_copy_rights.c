@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_copy_rights.c -- COPY USER OBJECTS under a capability with a policy access tag, while another client makes the
- * source: it is absent when rights are compared, and there when it is opened. */
+ * source: it is absent, or another object, when rights are compared. */
 #include "base/test.h"
 #include "base/util.h"
 #include "command/commands.h"
 #include "command/table.h"
+#include "object/draft.h"
 #include "object/internal.h"
 #include "wire/continuation.h"
 #include "wire/cursor.h"
@@ -17,6 +18,7 @@ static struct osd_objects *objects;
 static const struct osd_kv_ops *below;
 static uint64_t pid;
 static bool comes; /* the source, at the next look at the copy's id */
+static bool there; /* another one goes at that moment */
 
 static void make_source(uint32_t tag)
 {
@@ -33,6 +35,15 @@ static void make_source(uint32_t tag)
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
 }
 
+static void remove_source(void)
+{
+	struct osd_txn *txn;
+
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_user_object_remove(txn, (struct osd_object_id){pid, SOURCE}), OSD_OK);
+	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+}
+
 static enum osd_status look(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_kv_table table,
 			    struct osd_bytes key, unsigned flags, void *buffer, size_t capacity,
 			    size_t *ret_length)
@@ -40,6 +51,8 @@ static enum osd_status look(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_
 	if (comes && table == OSD_KV_OBJECTS && key.length >= 8 &&
 	    osd_get_be((const uint8_t *)key.data + key.length - 8, 8) == COPY) {
 		comes = false;
+		if (there)
+			remove_source();
 		make_source(TAG + 1);
 	}
 	return below->get(kv, txn, table, key, flags, buffer, capacity, ret_length);
@@ -80,6 +93,22 @@ static enum osd_status copy(void)
 	return osd_cmd_copy_user_objects(&ctx);
 }
 
+/* Attributes are not those of a later object either. */
+static void test_attributes(void)
+{
+	struct osd_object *source;
+	struct osd_txn *txn;
+
+	CHECK_EQ(osd_object_get(objects, (struct osd_object_id){pid, SOURCE}, &source), OSD_OK);
+	remove_source();
+	make_source(TAG + 1);
+	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
+	CHECK_EQ(osd_copy_attributes(txn, source, (struct osd_object_id){pid, COPY}),
+		 OSD_E_NO_OBJECT);
+	osd_txn_abort(txn);
+	osd_object_put(source);
+}
+
 int main(void)
 {
 	struct osd_objects_config config = {0};
@@ -103,12 +132,18 @@ int main(void)
 	if (comes)
 		make_source(TAG + 1);
 	CHECK_EQ(copy(), OSD_E_CDB_FIELD);
-	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
-	CHECK_EQ(osd_user_object_remove(txn, (struct osd_object_id){pid, SOURCE}), OSD_OK);
-	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
+	remove_source();
 	CHECK_EQ(copy(), OSD_E_CDB_FIELD);
 	make_source(TAG);
+	objects->kv->ops = &ops;
+	comes = there = true;
+	CHECK_EQ(copy(), OSD_E_CDB_FIELD);
+	CHECK(!comes);
+	objects->kv->ops = below;
+	remove_source();
+	make_source(TAG);
 	CHECK_EQ(copy(), OSD_OK);
+	test_attributes();
 	osd_objects_close(objects);
 	return 0;
 }

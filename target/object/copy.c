@@ -99,16 +99,20 @@ static enum osd_status copy_batch(struct osd_txn *txn, struct osd_object_id from
 	return status;
 }
 
-enum osd_status osd_copy_attributes(struct osd_txn *txn, struct osd_object_id from,
+enum osd_status osd_copy_attributes(struct osd_txn *txn, const struct osd_object *from,
 				    struct osd_object_id to)
 {
 	struct batch batch = {.bytes = malloc(BATCH_BYTES)};
-	enum osd_status status = batch.bytes ? osd_txn_take(txn, from, false) : OSD_E_NO_MEMORY;
+	enum osd_status status = batch.bytes ? osd_txn_take(txn, from->id, false) : OSD_E_NO_MEMORY;
 
+	/* A later object has the id. */
+	if (status == OSD_OK &&
+	    osd_txn_time(txn, OSD_T_CREATED) != atomic_load(&from->times[OSD_T_CREATED]))
+		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
 		status = find(txn, &batch);
 	while (status == OSD_OK && batch.next < batch.count)
-		status = copy_batch(txn, from, to, &batch);
+		status = copy_batch(txn, from->id, to, &batch);
 	free(batch.list);
 	free(batch.bytes);
 	return status;

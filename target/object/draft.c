@@ -21,7 +21,7 @@ struct osd_draft {
 	struct osd_place place;
 	struct osd_record record;
 	struct osd_tier_file file;
-	struct osd_object *source; /* owned reference; with range locked for reading */
+	struct osd_object *source; /* borrowed; with range locked for reading */
 	struct osd_range range;
 	uint64_t charged;
 	bool committed;
@@ -275,29 +275,24 @@ static enum osd_status copy_locked(struct osd_draft *draft, enum osd_copy_method
 	return status;
 }
 
-enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id source,
+enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object *source,
 			       enum osd_copy_method method, bool (*stop)(void *arg), void *arg,
 			       uint64_t *ret_length)
 {
 	struct osd_copy_how how = {.flags = method == OSD_COPY_BYTES ? OSD_DATA_COPY_BYTES : 0,
 				   .stop = stop,
 				   .arg = arg};
-	struct osd_object *object;
 	bool was_open;
-	enum osd_status status = osd_object_get(draft->objects, source, &object);
+	enum osd_status status =
+		osd_object_lock_read(source, &draft->range, 0, UINT64_MAX, false);
 
 	if (status != OSD_OK)
-		return status == OSD_E_NO_PARTITION ? OSD_E_NO_OBJECT : status;
-	status = osd_object_lock_read(object, &draft->range, 0, UINT64_MAX, false);
-	if (status != OSD_OK) {
-		osd_object_put(object);
 		return status;
-	}
-	draft->source = object;
-	was_open = osd_tier_file_is_open(&object->file);
+	draft->source = source;
+	was_open = osd_tier_file_is_open(&source->file);
 	status = copy_locked(draft, method, &how);
-	if (!was_open && osd_tier_file_is_open(&object->file))
-		osd_cache_count_open(object);
+	if (!was_open && osd_tier_file_is_open(&source->file))
+		osd_cache_count_open(source);
 	if (status == OSD_OK)
 		*ret_length = draft->record.length;
 	return status;
@@ -307,8 +302,7 @@ void osd_draft_let_go(struct osd_draft *draft)
 {
 	if (!draft->source)
 		return;
-	osd_object_unlock_read(draft->source, &draft->range);
-	osd_object_put(OSD_STEAL(draft->source));
+	osd_object_unlock_read(OSD_STEAL(draft->source), &draft->range);
 }
 
 enum osd_status osd_draft_sync(struct osd_draft *draft, unsigned flags)

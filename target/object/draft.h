@@ -26,10 +26,10 @@ enum osd_copy_method {
 	OSD_COPY_BYTES, /* no block in common */
 	OSD_COPY_SHARE, /* nothing but common blocks; OSD_E_UNSUPPORTED: not in this store */
 };
-/* Copies the data of source as of one moment: it is locked against changes until let_go or free. stop
- * is called between pieces; true: OSD_E_TASK_ABORTED. It may be NULL. OSD_E_NO_OBJECT: there is no
- * source; OSD_E_NO_PARTITION: the partition of the draft was removed. */
-enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object_id source,
+/* Copies the data of source as of one moment: it is borrowed, and locked against changes, until let_go
+ * or free. stop is called between pieces; true: OSD_E_TASK_ABORTED. It may be NULL. OSD_E_NO_OBJECT: the
+ * source was removed; OSD_E_NO_PARTITION: the partition of the draft was removed. */
+enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object *source,
 			       enum osd_copy_method method, bool (*stop)(void *arg), void *arg,
 			       uint64_t *ret_length);
 void osd_draft_let_go(struct osd_draft *draft);
@@ -44,8 +44,9 @@ uint64_t osd_draft_length(const struct osd_draft *draft);
 uint64_t osd_draft_partition(const struct osd_draft *draft);
 void osd_draft_free(struct osd_draft *draft); /* NULL is fine */
 OSD_DEFINE_CLEANUP(struct osd_draft *, osd_draft_free)
-/* Copies application attributes and the user name; not memberships, quotas, security. */
-enum osd_status osd_copy_attributes(struct osd_txn *txn, struct osd_object_id from,
+/* Copies application attributes and the user name; not memberships, quotas, security.  OSD_E_NO_OBJECT: from was
+ * removed, even if another object has its id. */
+enum osd_status osd_copy_attributes(struct osd_txn *txn, const struct osd_object *from,
 				    struct osd_object_id to);
 /* Whether OSD_COPY_SHARE works here. */
 bool osd_objects_can_share_blocks(struct osd_objects *objects);

@@ -60,6 +60,7 @@ enum osd_status osd_objects_find(struct osd_objects *objects, struct osd_object_
 {
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
 	enum osd_status status = OSD_OK;
+	uint64_t created_ms;
 	bool shown;
 
 	if (id.partition_id == 0)
@@ -71,8 +72,14 @@ enum osd_status osd_objects_find(struct osd_objects *objects, struct osd_object_
 	shown = status == OSD_E_NO_OBJECT && osd_view_may_be(objects, id.partition_id);
 	if (!shown && (status != OSD_OK || !with_tag || ret_facts->tag || id.partition_id == 0))
 		return status;
+	created_ms = shown ? 0 : ret_facts->created_ms;
 	status = osd_txn_begin(objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, &txn);
-	return status == OSD_OK ? osd_txn_facts(txn, id, true, ret_facts) : status;
+	if (status == OSD_OK)
+		status = osd_txn_facts(txn, id, true, ret_facts);
+	/* A later object has the id. */
+	return status == OSD_OK && created_ms && ret_facts->created_ms != created_ms
+		       ? OSD_E_NO_OBJECT
+		       : status;
 }
 
 /* The tag of a partition, or of an object in a store of the first release, is among its attributes. */

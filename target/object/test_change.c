@@ -191,20 +191,23 @@ static void test_draft_in_removed_partition(void)
 	struct osd_objects_stats stats;
 	struct osd_piece piece = {0, 5};
 	struct osd_draft *early, *late;
-	struct osd_object_id gone;
+	struct osd_object *gone;
 	struct test_store store;
-	uint64_t pid, length;
+	uint64_t pid, id, length;
 
 	test_store_init(&store, false);
 	test_store_open(&store);
 	OK(test_partition(store.objects, 0, &pid));
+	OK(test_create(store.objects, pid, 0, &id));
+	OK(osd_object_get(store.objects, (struct osd_object_id){pid, id}, &gone));
+	OK(test_remove(store.objects, (struct osd_object_id){pid, id}));
 	OK(osd_draft_begin(store.objects, pid, 0, &early));
 	OK(osd_draft_begin(store.objects, pid, 0, &late));
 	OK(osd_draft_write(early, &piece, 1, "hello", &length));
-	gone = (struct osd_object_id){pid, OSD_FIRST_ID};
 	OK(test_remove_partition(store.objects, pid));
 	CHECK_EQ(osd_draft_write(late, &piece, 1, "hello", &length), OSD_E_NO_PARTITION);
 	CHECK_EQ(osd_draft_copy(late, gone, OSD_COPY_ANY, NULL, NULL, &length), OSD_E_NO_OBJECT);
+	osd_object_put(gone);
 	osd_draft_free(late);
 	osd_draft_free(early);
 	osd_objects_stats(store.objects, &stats);

@@ -106,6 +106,7 @@ static void test_size_at_create(struct osd_objects *objects)
 static void test_size_of_copy(struct osd_objects *objects)
 {
 	struct osd_object_id from = make(objects), to = {MODEL_PID, 0};
+	struct osd_object *source;
 	struct osd_draft *draft;
 	uint64_t length;
 	struct osd_txn *txn;
@@ -113,8 +114,10 @@ static void test_size_of_copy(struct osd_objects *objects)
 	OK(set_size(objects, from, 300));
 	OK(test_write(objects, from, 0, data, 1000));
 	OK(osd_draft_begin(objects, MODEL_PID, 0, &draft));
-	OK(osd_draft_copy(draft, from, OSD_COPY_ANY, NULL, NULL, &length));
+	OK(osd_object_get(objects, from, &source));
+	OK(osd_draft_copy(draft, source, OSD_COPY_ANY, NULL, NULL, &length));
 	osd_draft_let_go(draft);
+	osd_object_put(source);
 	txn = test_begin(objects, 0);
 	OK(osd_draft_put(txn, draft, &to.object_id));
 	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));

@@ -310,9 +310,9 @@ static inline enum osd_status model_write_set(struct osd_objects *objects,
 	return status;
 }
 
-static inline enum osd_status model_fill_draft(struct osd_draft *draft, const struct model_op *op)
+static inline enum osd_status model_fill_draft(struct osd_draft *draft, struct osd_object *source,
+					       const struct model_op *op)
 {
-	struct osd_object_id source = {MODEL_PID, OSD_FIRST_ID + model_source(op)};
 	struct osd_piece piece = {op->offset, op->length};
 	uint8_t *bytes;
 	uint64_t length;
@@ -331,15 +331,18 @@ static inline enum osd_status model_fill_draft(struct osd_draft *draft, const st
 
 static inline enum osd_status model_draft(struct osd_objects *objects, const struct model_op *op)
 {
-	struct osd_object_id source = {MODEL_PID, OSD_FIRST_ID + model_source(op)};
+	struct osd_object_id from = {MODEL_PID, OSD_FIRST_ID + model_source(op)};
+	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
 	struct osd_draft *draft = NULL;
 	struct osd_txn *txn;
 	uint64_t id;
 	enum osd_status status =
 		osd_draft_begin(objects, MODEL_PID, model_id(op).object_id, &draft);
 
+	if (status == OSD_OK && op->kind == MODEL_COPY)
+		status = osd_object_get(objects, from, &source);
 	if (status == OSD_OK)
-		status = model_fill_draft(draft, op);
+		status = model_fill_draft(draft, source, op);
 	if (status == OSD_OK)
 		status = osd_txn_begin(objects, 0, &txn);
 	if (status == OSD_OK) {
