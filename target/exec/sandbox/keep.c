@@ -16,6 +16,8 @@
 
 #define RENEW_USEC   250000 /* far longer than a clean-up takes on a busy machine */
 #define STALE_PIECES 4	 /* a pipe holds less */
+#define LOOK_USEC    1000000 /* between two looks at the processor time of one that waits */
+#define REST_USEC    50000   /* an engine's own threads use less of it from one look to the next */
 #define LIGHT_MOST   64	 /* calls of one function from one whole clean-up to the next */
 
 static bool is_for(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
@@ -110,13 +112,16 @@ void osd_supply_drop_kept(struct osd_sandboxes *sandboxes, const struct osd_supp
 
 static void set_kept(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox)
 {
+	uint64_t now = osd_monotonic_usec();
+
 	sandbox->user = NULL;
 	sandbox->wall_usec = OSD_NEVER;
 	sandbox->state = OSD_SANDBOX_KEPT;
 	sandbox->kill_usec =
-		osd_monotonic_usec() +
-		(sandbox->ready_again ? sandbox->supply->idle_usec : OSD_REUSE_RESET_USEC);
-	osd_alarm_by(sandboxes->alarm, sandbox->kill_usec);
+		now + (sandbox->ready_again ? sandbox->supply->idle_usec : OSD_REUSE_RESET_USEC);
+	sandbox->look_usec = now + LOOK_USEC;
+	sandbox->idle_cpu_usec = 0;
+	osd_alarm_by(sandboxes->alarm, OSD_MIN(sandbox->kill_usec, sandbox->look_usec));
 	osd_sandbox_unref(sandbox);
 }
 
@@ -255,5 +260,23 @@ bool osd_sandbox_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec)
 	if (sandbox->state != OSD_SANDBOX_KEPT || sandbox->ready_again || !hear(sandbox))
 		return false;
 	sandbox->kill_usec = now_usec + sandbox->supply->idle_usec;
+	return true;
+}
+
+/* The first look comes late, so that no job waits for it. */
+bool osd_sandbox_rests(struct osd_sandbox *sandbox, uint64_t now_usec, uint64_t *deadline)
+{
+	uint64_t used, before = sandbox->idle_cpu_usec;
+
+	if (sandbox->state != OSD_SANDBOX_KEPT)
+		return true;
+	if (now_usec >= sandbox->look_usec) {
+		used = osd_sandbox_cpu_usec(sandbox);
+		if (before && used > before + REST_USEC)
+			return false;
+		sandbox->idle_cpu_usec = used;
+		sandbox->look_usec = now_usec + LOOK_USEC;
+	}
+	*deadline = OSD_MIN(*deadline, sandbox->look_usec);
 	return true;
 }

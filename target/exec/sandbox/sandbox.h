@@ -190,6 +190,8 @@ struct osd_sandbox {
 	char *principal;	   /* kept for; owned; NULL: pristine */
 	bool stale;		   /* TAKEN: not for another job: its pool has changed */
 	bool ready_again;	   /* KEPT or TAKEN, and waits in NEXT after its last job */
+	uint64_t look_usec;	   /* KEPT: the next look at its processor time */
+	uint64_t idle_cpu_usec;	   /* KEPT: what it had used at the last look; 0: there was none */
 	uint32_t calls_seen;	   /* call line when its last job ended */
 	struct osd_kept_codes codes; /* used by the thread that has taken it, without the lock */
 	uint8_t last_slot;	     /* where the code of its last job is; 0: nowhere */
@@ -354,6 +356,8 @@ void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 void osd_sandbox_put_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);
 /* At its kill_usec: false when its time is over, true when that has been put off. */
 bool osd_sandbox_keeps_longer(struct osd_sandbox *sandbox, uint64_t now_usec);
+/* False: it is kept, and computes all the same, which is charged to no job. */
+bool osd_sandbox_rests(struct osd_sandbox *sandbox, uint64_t now_usec, uint64_t *deadline);
 /* Ends those that wait for another job of their principal, and those that have such a job after it. */
 void osd_supply_drop_kept(struct osd_sandboxes *sandboxes, const struct osd_supply *supply);
 

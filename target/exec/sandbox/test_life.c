@@ -274,6 +274,29 @@ static void test_lost_while_kept(void)
 	tear_down(&stage);
 }
 
+/* Threads that a script has left behind compute while the sandbox waits for a job: it ends.  Its process is the test. */
+static void test_kept_rests(bool computes)
+{
+	uint64_t now = osd_monotonic_usec(), deadline = OSD_NEVER, used;
+	struct osd_sandbox *kept;
+	struct stage stage;
+	int job = set_up_ready(&stage);
+
+	stage.supply.idle_usec = UINT64_C(300000000);
+	kept = take_kept(&stage);
+	osd_sandbox_put_back(&stage.sandboxes, kept);
+	for (unsigned looks = 1; looks <= 3; looks++) {
+		used = osd_sandbox_cpu_usec(kept);
+		while (computes && osd_sandbox_cpu_usec(kept) - used < 100000)
+			;
+		osd_sandboxes_check(&stage.sandboxes, now + looks * 2000000, &deadline);
+	}
+	CHECK_EQ(kept->kill_sent, computes);
+	CHECK(computes || kept->state == OSD_SANDBOX_KEPT);
+	close(job);
+	tear_down(&stage);
+}
+
 /* A target that has just started lets calls wait for the first word of iosd-sandboxd, for a while. */
 static void test_due(void)
 {
@@ -308,5 +331,7 @@ int main(void)
 	test_put_back_over(ITS_POOL_IS_RECYCLED);
 	test_put_back_over(REUSE_CHANGES);
 	test_lost_while_kept();
+	test_kept_rests(false);
+	test_kept_rests(true);
 	return 0;
 }

@@ -111,7 +111,8 @@ static bool check(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox, 
 {
 	let_go(sandbox, now, deadline);
 	check_script(sandboxes, sandbox, now, deadline);
-	if (now >= sandbox->kill_usec && !osd_sandbox_keeps_longer(sandbox, now)) {
+	if ((now >= sandbox->kill_usec && !osd_sandbox_keeps_longer(sandbox, now)) ||
+	    !osd_sandbox_rests(sandbox, now, deadline)) {
 		osd_sandbox_kill(sandboxes, sandbox);
 		if (sandboxes->fd < 0)
 			return false;
