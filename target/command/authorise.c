@@ -92,6 +92,7 @@ enum osd_status osd_authorise(struct osd_command_context *ctx)
 	status = osd_resolve_facts(ctx, osd_authorise_tag_matters(request));
 	if (status != OSD_OK)
 		return status;
+	request->security.addressed = ctx->facts;
 	access = access_of(request);
 	status = osd_own_job(ctx, access.permissions, &request->security.own_job);
 	if (status != OSD_OK)

@@ -40,8 +40,8 @@ enum osd_uses {
 };
 /* Checks another object.  OSD_E_NO_OBJECT: it would be permitted, but there is none; one that is made meanwhile was not
  * checked.  A user object with id 0 stands for all in the partition.  If it is in another partition, that partition's
- * least method applies, even without a capability.  No transaction is open.  ret_object: NULL, or it receives a reference
- * to the user object that was checked, also if the check fails. */
+ * least method applies, even without a capability.  No transaction is open.  ret_object: NULL, or it receives a
+ * reference to the user object that was checked, also if the check fails. */
 enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_object_id id,
 				    enum osd_object_type type, uint16_t permissions,
 				    enum osd_uses uses, struct osd_object **ret_object);

@@ -166,9 +166,25 @@ enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd
 	return status == OSD_OK ? osd_phase_get(request, txn) : status;
 }
 
+/* While the command ran, another object may have got the id. */
+static enum osd_status check_same(const struct osd_request *request, struct osd_txn *txn)
+{
+	const struct osd_object_facts *addressed = &request->security.addressed;
+	struct osd_object_facts now;
+	enum osd_status status;
+
+	if (!addressed->created_ms || !osd_same_id(addressed->id, request->object))
+		return OSD_OK;
+	status = osd_txn_facts(txn, request->object, false, &now);
+	return status == OSD_OK && now.created_ms != addressed->created_ms ? OSD_E_NO_OBJECT
+									   : status;
+}
+
 static enum osd_status set_then_get_in(struct osd_txn *txn, void *arg)
 {
-	return osd_phase_set_then_get(arg, txn);
+	enum osd_status status = check_same(arg, txn);
+
+	return status == OSD_OK ? osd_phase_set_then_get(arg, txn) : status;
 }
 
 enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request)

@@ -50,6 +50,7 @@ void osd_prepare_reset(const struct osd_dispatcher *dispatcher, struct osd_reque
 	osd_prepare_attempt(request);
 	request->security.exec = dispatcher->config.exec;
 	request->security.own_job = false;
+	request->security.addressed = (struct osd_object_facts){0};
 }
 
 enum osd_status osd_prepare_decode(struct osd_request *request)

@@ -74,6 +74,8 @@ struct osd_request_security {
 	uint64_t now_ms;       /* when it was admitted: what expiry is compared with */
 	struct osd_exec *exec; /* borrowed; knows the owners of jobs; NULL: there are no jobs */
 	bool own_job; /* the object named is the surrogate of the holder's own job (own_job.h) */
+	/* The object addressed, as it was authorised; created_ms 0: there was none, or all may use it. */
+	struct osd_object_facts addressed;
 };
 
 struct osd_attr_params;

@@ -12,7 +12,8 @@
 /* Whether it concerns the copy: the source shows another object, or the destination is a view with functions. */
 enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object *from,
 					uint64_t place, bool *ret_concerns);
-/* Makes the copy of the object, which is checked in each dispatch, and puts it with osd_command_put_draft.  OSD_PENDING: the command has parked. */
+/* Makes the copy, and puts it with osd_command_put_draft.  OSD_PENDING: the command has parked; then it is dispatched
+ * again, and finds and checks the source anew. */
 enum osd_status osd_stack_copy(struct osd_command_context *ctx, struct osd_object *from,
 			       uint64_t place, bool attributes);
 /* Frees request->copied. */
