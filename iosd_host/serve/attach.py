@@ -31,6 +31,7 @@ from iosd_host.serve.parts import (
 from iosd_host.serve.preconditions import (
     CannotServe,
     check_portal,
+    expect_store,
     open_control_folder,
     prepare_store,
 )
@@ -220,6 +221,7 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     if config.name in targets:
         same = (places.pools.read_text(), signers.read_text()) == (before, listed)
         return "there" if same else "changed"
+    expect_store(config.data, config.master_key_file)
     for folder in filter(None, (config.data, config.ssd)):
         prepare_store(folder, uid)
     manager = prepare_control(places.control.parent, uid, config)

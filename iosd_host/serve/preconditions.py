@@ -25,6 +25,7 @@ __all__ = [
     "CannotServe",
     "check_portal",
     "choose_isolation",
+    "expect_store",
     "isolation_of_host",
     "open_control_folder",
     "portal_fault",
@@ -157,6 +158,22 @@ def open_control_folder(folder: Path, uid: int, manager: int | None) -> None:
     """
     give(folder, uid, group_of(uid if manager is None else manager))
     folder.chmod(0o700 if manager is None else 0o2710)
+
+
+def expect_store(data: Path, master_key: Path) -> None:
+    """Refuse to make a new store in place of one that is missing, as with its disk not mounted.
+
+    The file of the first master key is beside the store, so it remains when the store is gone.
+    """
+    try:
+        names = {each.name for each in data.iterdir()}
+    except OSError:  # prepare_store() has words for all but its absence
+        names = set()
+    if names.isdisjoint(STORE_NAMES) and master_key.exists():
+        raise CannotServe(
+            f"{data} has no store, but {master_key} belongs to one that was there: mount its disk, or "
+            "restore it; to begin with a new store, rename that file"
+        )
 
 
 def prepare_store(folder: Path, uid: int | None) -> None:

@@ -41,6 +41,7 @@ from iosd_host.serve.preconditions import (
     CannotServe,
     check_portal,
     choose_isolation,
+    expect_store,
     give,
     open_control_folder,
     portal_fault,
@@ -321,6 +322,7 @@ class Supervisor:
                 choose_isolation(self.config.isolation, self.config.uid_base)
                 raise
             self.services.append(service)
+        expect_store(self.config.data, self.config.master_key_file)
         for folder in filter(None, (self.config.data, self.config.ssd)):
             prepare_store(folder, self.config.uid)
         service = self.tgtd()

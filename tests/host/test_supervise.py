@@ -350,6 +350,25 @@ def test_store_of_somebody_else(folder: Path) -> None:
 
 
 @pytest.mark.tgtd
+def test_no_new_store_in_place_of_one_that_is_missing(folder: Path) -> None:
+    """As when its disk is not mounted: clients would find an empty store, and write to it."""
+    data, key = folder / "data", folder / "data.master-key"
+    with serving(data):
+        pass
+    data.rename(folder / "not mounted")
+    for mount_point in (False, True):
+        if mount_point:
+            data.mkdir()
+        words = refused(data, "--portal", "127.0.0.1:0", code=78)
+        assert f"{data} has no store, but {key} belongs to one that was there" in words
+        assert "mount its disk" in words
+        assert data.exists() == mount_point and not any(data.glob("*"))
+    key.rename(folder / "of the earlier one")
+    with serving(data):
+        assert key.exists()
+
+
+@pytest.mark.tgtd
 @needs_root
 def test_store_of_which_a_part_is_somebody_elses(folder: Path) -> None:
     """As a copy from a backup is."""
