@@ -32,6 +32,7 @@ from iosd_host.config.source import Source
 from iosd_host.control.supervisor import ask_supervisor
 from iosd_host.manager.client import ManagerError, user_name
 from iosd_host.serve.preconditions import CannotServe, check_portal
+from iosd_host.serve.signers import signers_text
 from iosd_host.serve.tgtd import find_tgtd
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure
@@ -208,7 +209,8 @@ def refusal(path: Path | None) -> str:
         config = configured(path)
         with suppress(MissingComponent):  # 'osd doctor' reports it
             check_portal(config, hardened=find_tgtd(config.tgtd).hardened)
-    except CannotServe as error:
+        signers_text(config.function_policy, config.function_signers)
+    except (CannotServe, ConfigError) as error:
         return str(error)
     except click.ClickException as error:
         return error.format_message()

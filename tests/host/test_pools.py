@@ -224,6 +224,16 @@ def test_check_and_show(file: Path) -> None:
     )
 
 
+def test_check_reads_the_list_of_signers(file: Path, tmp_path: Path) -> None:
+    """A start and a reload read it, too, and are refused without it."""
+    signers = tmp_path / "signers"
+    file.write_text(f'[target]\nfunction_policy = "signed"\nfunction_signers = "{signers}"\n')
+    done = CliRunner().invoke(check, [str(file)])
+    assert done.exit_code == 78 and f"function_signers: cannot read {signers}" in done.output
+    signers.touch()
+    assert CliRunner().invoke(check, [str(file)]).exit_code == 0
+
+
 def test_the_page_has_every_key() -> None:
     page = (SOURCE / "docs" / "pools.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| ")]
