@@ -22,6 +22,7 @@ from iosd_secmgr.keys.pki import Authority
 from iosd_secmgr.methods.admin import admin_methods
 from iosd_secmgr.methods.service import Service
 from iosd_secmgr.records.audit import Audit
+from iosd_secmgr.records.database import DatabaseFault
 from iosd_secmgr.records.store import TargetRecord
 from pyosd.secmgr.errors import SecmgrError
 
@@ -32,6 +33,7 @@ LOG = logging.getLogger("iosd.secmgr")
 LOCK_FILE = "lock"
 DEVICE_TIMEOUT_S = 10.0
 HEAD_EVERY_S = 60.0
+CERTIFICATE_EVERY_S = 3600.0
 
 
 def connect(record: TargetRecord, login: str) -> Device:
@@ -73,8 +75,10 @@ def serve(
         except OSError:
             raise SecmgrError(f"another security manager serves {folder}") from None
         opened.database.claim()
-        password = None
+        password = authority = None
         if certificates is None:
+            authority = Authority.load(folder, opened.sealer)
+            _renew(authority, folder)
             certificates = Certificates(
                 folder / pki.SERVER, folder / pki.SERVER_KEY, folder / pki.CA
             )
@@ -84,26 +88,59 @@ def serve(
         )
         service = service_of(opened, connect)
         service.keys.start()
+
+        def renew() -> None:
+            if _renew(authority, folder):  # for connections that begin from now on
+                context.load_cert_chain(
+                    certificates.certificate, certificates.key, password=password
+                )
+
         try:
-            asyncio.run(_serve(service, address, context, ready))
+            asyncio.run(_serve(service, address, context, ready, renew))
         finally:
             service.keys.close()
             opened.audit.keep_head()
             opened.database.close()
 
 
+def _renew(authority: Authority | None, folder: Path) -> bool:
+    """Renew the server's certificate if it is time.  One that cannot be renewed is served as it is."""
+    try:
+        renewed = authority is not None and authority.renew_server(folder)
+    except SecmgrError as error:
+        LOG.warning("the server's certificate is not renewed: %s", error)
+        return False
+    if renewed:
+        LOG.info("the server's certificate is renewed for %d days", pki.SERVER_DAYS)
+    return renewed
+
+
 async def _serve(
-    service: Service, address: str, context: ssl.SSLContext, ready: Callable[[str], None]
+    service: Service,
+    address: str,
+    context: ssl.SSLContext,
+    ready: Callable[[str], None],
+    renew: Callable[[], None],
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    heads = asyncio.create_task(_keep_heads(service.audit))
+    tasks = [
+        asyncio.create_task(_keep_heads(service.audit)),
+        asyncio.create_task(_keep_certificate(renew)),
+    ]
     try:
         await web.run(service, address, context, ready, stop)
     finally:
-        heads.cancel()
+        for task in tasks:
+            task.cancel()
+
+
+async def _keep_certificate(renew: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(CERTIFICATE_EVERY_S)
+        renew()
 
 
 async def _keep_heads(audit: Audit) -> None:
@@ -112,7 +149,9 @@ async def _keep_heads(audit: Audit) -> None:
     while True:
         try:
             head = await asyncio.to_thread(audit.keep_head)
-        except Exception:  # of the disk or the database: it may be back the next time
+        except (OSError, DatabaseFault) as error:  # it may be back the next time
+            LOG.warning("the head of the audit log is not kept: %s", error)
+        except Exception:
             LOG.exception("the head of the audit log is not kept")
         else:
             if head.seq != last:

@@ -27,6 +27,7 @@ from iosd_secmgr.access.limits import Buckets
 from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.methods.service import Service
 from iosd_secmgr.methods.table import Requester
+from iosd_secmgr.records.database import DatabaseFault
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.serving.body import OF_STRANGERS, body_of
 from pyosd.serving.crowd import Crowd
@@ -166,9 +167,14 @@ class Web:
             answer, status = error_json("bad-request", "the request took too long"), 408
         except ConnectionError:
             answer, status = error_json("bad-request", "the request is not whole"), 400
+        except DatabaseFault as error:
+            LOG.error("%s: %s", request.path, error)
+            text = "the security manager cannot use its database now; its log says why"
+            answer, status = error_json("not-ready", text), 503
         except Exception:
             LOG.exception("our fault: %s", request.path)
-            answer, status = error_json("internal", "our fault; the log says more"), 500
+            text = "a fault of the security manager; its log says more"
+            answer, status = error_json("internal", text), 500
         return web.json_response({"schema": SCHEMA, **answer}, status=status, headers=HEADERS)
 
     async def _answer(self, request: web.Request) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from iosd_secmgr.keys.keywork import KeyWork
 from iosd_secmgr.keys.signer import CredentialSigner
 from iosd_secmgr.records import store
 from iosd_secmgr.records.audit import Audit
-from iosd_secmgr.records.database import Database
+from iosd_secmgr.records.database import Database, DatabaseFault
 from iosd_secmgr.records.sealing import Sealer
 from iosd_secmgr.records.store import TargetRecord
 from pyosd import errors
@@ -299,7 +299,9 @@ class KeyManager:
             try:
                 self._look_after_all(fresh)
                 fresh = False
-            except Exception:  # of the database: it may be back the next time
+            except DatabaseFault as error:  # it may be back the next time
+                LOG.warning("the keys of all targets wait: %s", error)
+            except Exception:
                 LOG.exception("the keys of all targets wait")
 
     def _look_after_all(self, fresh: bool) -> None:
@@ -318,7 +320,7 @@ class KeyManager:
                 with self._work(record.name, SELF) as work:
                     self._rotate_working(work, record.name, partition_id)
         except Exception as error:  # the next target has its own
-            if not isinstance(error, (Refusal, errors.OSDError)):
+            if not isinstance(error, (Refusal, errors.OSDError, DatabaseFault)):
                 LOG.exception("our fault, keys of %s", record.name)
             elif not again:
                 LOG.warning("keys of %s: %s", record.name, error)

@@ -28,6 +28,8 @@ from pyosd.secmgr.files import write_private
 CA, CA_KEY = "ca.pem", "ca.key"
 SERVER, SERVER_KEY = "server.pem", "server.key"
 CA_DAYS, SERVER_DAYS, USER_DAYS = 3650, 825, 90
+RENEW = timedelta(days=90)
+"""The server's certificate is renewed when it is valid for less than this."""
 SKEW = timedelta(minutes=5)
 
 PrivateKey = ec.EllipticCurvePrivateKey
@@ -134,6 +136,39 @@ class Authority:
         write_private(folder / SERVER_KEY, private_pem(key, sealer.password(SERVER_KEY)))
         (folder / SERVER).write_bytes(pem(certificate))
 
+    def renew_server(self, folder: Path) -> bool:
+        """Replace the server's certificate near its end, or if it is not valid yet; key and names stay.
+
+        One that another authority has signed is left as it is.  Returns: whether it was replaced.
+        Raises: SecmgrError: it cannot be read or replaced.
+        """
+        path = folder / SERVER
+        try:
+            old = x509.load_pem_x509_certificate(path.read_bytes())
+            names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            public = old.public_key()
+        except (OSError, ValueError, x509.ExtensionNotFound) as error:
+            raise SecmgrError(f"cannot read {path}: {error}") from None
+        valid_from, valid_until = validity(old)
+        now = datetime.now(UTC)
+        ours = old.issuer == self._certificate.subject
+        if not ours or valid_from <= now < valid_until - RENEW:
+            return False
+        assert isinstance(public, ec.EllipticCurvePublicKey)
+        common = old.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
+        builder = _builder(str(common), SERVER_DAYS, public)
+        certificate = self._sign(
+            builder.add_extension(names.value, critical=False), ExtendedKeyUsageOID.SERVER_AUTH
+        )
+        new = path.with_name(f"{SERVER}.new")
+        try:
+            new.unlink(missing_ok=True)
+            write_private(new, pem(certificate))
+            new.replace(path)
+        except OSError as error:
+            raise SecmgrError(f"cannot replace {path}: {error.strerror}") from None
+        return True
+
     def sign_user(self, user: str, request_pem: bytes, days: float) -> tuple[str, bytes, int]:
         """A certificate for a user's own key.
 
@@ -153,6 +188,16 @@ class Authority:
         made = self._sign(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
         until_ms = int((time.time() + days * 86400) * 1000)
         return f"{made.serial_number:x}", pem(made), until_ms
+
+
+def validity(certificate: x509.Certificate) -> tuple[datetime, datetime]:
+    """Beginning and end of the time in which a certificate is valid."""
+    if hasattr(certificate, "not_valid_after_utc"):  # since cryptography 42; Debian 12 has 38
+        return certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return (
+        certificate.not_valid_before.replace(tzinfo=UTC),
+        certificate.not_valid_after.replace(tzinfo=UTC),
+    )
 
 
 def _general(name: str) -> x509.GeneralName:

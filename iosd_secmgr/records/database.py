@@ -18,6 +18,17 @@ from typing import Any, Protocol
 from pyosd.secmgr.errors import SecmgrError
 
 Row = tuple[Any, ...]
+OF_THE_HOST = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_NOMEM,
+    }
+)
+"""Codes of SQLite for what the host lacks; others are faults of ours."""
 CLAIM = 0x696F7364  # PostgreSQL's advisory lock of who serves
 
 SCHEMA = """
@@ -61,6 +72,10 @@ CREATE INDEX IF NOT EXISTS audit_of ON audit (who, what, seq);
 """
 
 
+class DatabaseFault(SecmgrError):
+    """The database cannot be read or written now, as on a full disk; the text says why."""
+
+
 class Transaction(Protocol):
     """Statements that happen together or not at all."""
 
@@ -79,7 +94,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commit at the end, or undo all of it when something raises."""
+        """Commit at the end, or undo all of it when something raises.  Raises: DatabaseFault."""
         with self._lock, self._begin() as inner:
             yield inner
 
@@ -109,6 +124,7 @@ class SqliteDatabase(Database):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
+        self._path = path
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
@@ -120,20 +136,26 @@ class SqliteDatabase(Database):
 
     def run(self, sql: str, *values: object) -> list[Row]:
         """Inside a transaction."""
-        return self._db.execute(sql, values).fetchall()
+        try:
+            return self._db.execute(sql, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in OF_THE_HOST:  # the rest has details
+                raise
+            raise DatabaseFault(f"cannot use {self._path}: {error}") from error
 
     @contextlib.contextmanager
     def _begin(self) -> Iterator[Transaction]:
         if self._db.in_transaction:  # ours, as the lock is
             yield self
             return
-        self._db.execute("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
         try:
             yield self
+            self.run("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # SQLite ends it itself after some errors
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
     def close(self) -> None:
         """Let the file go."""
@@ -166,7 +188,7 @@ class PostgresDatabase(Database):
             return self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
         except self._psycopg.Error as error:
             # The URL may hold a password; libpq's words do not.
-            raise SecmgrError(f"PostgreSQL: {str(error).strip()}") from None
+            raise DatabaseFault(f"PostgreSQL: {str(error).strip()}") from None
 
     def run(self, sql: str, *values: object) -> list[Row]:
         """Inside a transaction."""
@@ -186,6 +208,8 @@ class PostgresDatabase(Database):
             else:
                 with self._db.transaction():
                     yield self
+        except self._psycopg.OperationalError as error:
+            raise DatabaseFault(f"PostgreSQL: {str(error).strip()}") from error
         finally:
             self._depth -= 1
 

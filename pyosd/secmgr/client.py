@@ -45,7 +45,10 @@ class SecmgrUnreachable(errors.Unreachable):
     def __init__(self, text: str, *, untrusted: bool = False) -> None:
         super().__init__(text)
         if untrusted and any(words in text for words in OUT_OF_TIME):
-            self.hint = "compare the clocks of this host and of the security manager's"
+            self.hint = (
+                "compare the clocks of this host and of the security manager's; if both are right, its "
+                "administrator replaces the certificate, or starts it again, which renews its own"
+            )
         elif untrusted:
             self.hint = (
                 "name the file ca.pem that 'osd secmgr init' made (IOSD_SECMGR_CA, or secmgr-ca of the "

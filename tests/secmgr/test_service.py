@@ -9,8 +9,10 @@ import hashlib
 import json
 import socket
 import ssl
+import stat
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,16 +21,20 @@ from iosd_secmgr.access.limits import Buckets
 from iosd_secmgr.http import web
 from iosd_secmgr.keys import pki
 from iosd_secmgr.keys.keystore import Level
+from iosd_secmgr.records.database import SqliteDatabase
 from pyosd import errors
 from pyosd.secmgr.capabilities import from_json
 from pyosd.secmgr.certificate_request import new_request
 from pyosd.secmgr.client import Client, SecmgrRefused, SecurityManagerSource
+from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import write_private
 from pyosd.types import ObjectType, ref
 from pyosd.wire.capability import Permission, SecurityMethod
 from tests.secmgr.conftest import PARTITION, TARGET, Served, World
+from tests.secmgr.process import Process
 from tests.waiting import until
 
+ENDED = -1 / 1440  # days from now; certificates begin some minutes before
 OBJECT = ref(PARTITION, 0x10000)
 USER = ObjectType.USER_OBJECT
 READ_X = {"target": TARGET, "object": str(OBJECT), "permissions": ["READ"]}
@@ -253,6 +259,82 @@ def test_a_stranger_authority(served: Served, tmp_path: Path) -> None:
     client = served.client(certificate=tmp_path / "pem", key=tmp_path / "key")
     with pytest.raises(errors.Unreachable):
         client.call("whoami")
+
+
+def test_the_servers_certificate_is_renewed(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Clients keep their ca.pem.  No command of the administrator could make another one."""
+    authority = pki.Authority.load(world.folder, world.opened.sealer)
+    assert authority is not None and not authority.renew_server(world.folder)
+    path = world.folder / pki.SERVER
+    for change in ("ended", "ends soon", "made while the clock was ahead"):
+        with monkeypatch.context() as patch:
+            days = {"ended": ENDED, "ends soon": 89}.get(change, pki.SERVER_DAYS)
+            patch.setattr(pki, "SERVER_DAYS", days)
+            if change == "made while the clock was ahead":
+                patch.setattr(pki, "SKEW", -timedelta(days=1))
+            authority.make_server(world.folder, world.opened.sealer, ["localhost", "127.0.0.1"])
+        before = path.read_bytes()
+        assert authority.renew_server(world.folder) and path.read_bytes() != before, change
+        assert not authority.renew_server(world.folder)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    served = Served(world)
+    try:
+        assert served.admin.call("whoami")["user"] == "root"
+    finally:
+        served.stop()
+    (tmp_path / "other").mkdir()
+    other = pki.Authority.make(tmp_path / "other", world.opened.sealer)
+    with monkeypatch.context() as patch:
+        patch.setattr(pki, "SERVER_DAYS", 1)
+        other.make_server(tmp_path / "other", world.opened.sealer, ["localhost"])
+    (tmp_path / "other" / pki.SERVER).rename(path)
+    assert authority.renew_server(world.folder)
+    path.unlink()
+    with pytest.raises(SecmgrError, match=f"cannot read {path}"):
+        authority.renew_server(world.folder)
+
+
+def test_a_start_renews_the_servers_certificate(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = pki.Authority.load(world.folder, world.opened.sealer)
+    assert authority is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(pki, "SERVER_DAYS", ENDED)
+        authority.make_server(world.folder, world.opened.sealer, ["localhost", "127.0.0.1"])
+    served = Served(world)
+    try:
+        with pytest.raises(errors.Unreachable, match="certificate has expired"):
+            served.admin.call("whoami")
+    finally:
+        served.stop()
+    world.opened.database.close()
+    process = Process(world.folder)
+    try:
+        client = Client(process.url, token_file=world.token_file, ca=world.folder / pki.CA)
+        with contextlib.closing(client):
+            assert client.call("whoami")["user"] == "root"
+    finally:
+        assert "the server's certificate is renewed for 825 days" in process.stop()
+
+
+def test_a_full_disk_is_reported_as_such(
+    served: Served, alice: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody's fault; everything is as before when there is room again."""
+    database = served.world.opened.database
+    assert isinstance(database, SqliteDatabase)
+    [(pages,)] = database.run("PRAGMA page_count")
+    database.run(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(errors.Unreachable, match="cannot use its database now; its log says why"):
+        for _ in range(1000):
+            alice.call("credentials", **READ_X)
+    assert "secmgr.db: database or disk is full" in caplog.text and "Traceback" not in caplog.text
+    database.run("PRAGMA max_page_count=1000000")
+    assert served.world.model.takes(from_json(alice.call("credentials", **READ_X)), PARTITION)
+    assert not [*served.world.opened.audit.verify(None)]
 
 
 def test_an_impostor_is_not_believed(served: Served) -> None:
