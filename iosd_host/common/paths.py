@@ -30,19 +30,21 @@ SOURCE_TREE = HERE.parent
 @dataclass(frozen=True)
 class Component:
     """A built file: its name, the folder of build/ it is made in, where a package puts it if not into
-    LIBEXEC, and the target of make that makes it."""
+    LIBEXEC, the target of make that makes it, and the Debian package that has it."""
 
     name: str
     tree: str
     installed: Path = LIBEXEC
     make: str = "build"
+    package: str = "iosd-target"
 
 
 MODULE = Component("bs_iosd.so", "target", Path("/usr/lib/tgt/backing-store"))
 CRC32C = Component("iosd_crc32c.so", "target")
 DB_VERIFY = Component("iosd-db-verify", "target")
-SANDBOXD = Component("iosd-sandboxd", "sandbox")
-TGTD = Component("tgtd", "tgtd", HERE.parent, "tgtd")  # hardened; the stock one is found in PATH
+SANDBOXD = Component("iosd-sandboxd", "sandbox", package="iosd-sandbox")
+# The hardened one; the stock one is found in PATH.
+TGTD = Component("tgtd", "tgtd", HERE.parent, "tgtd", "iosd-tgtd")
 
 
 class MissingComponent(Exception):
@@ -59,7 +61,10 @@ def find_component(component: Component) -> Path:
         path = folder / component.name
         if path.is_file():
             return path
-    raise MissingComponent(f"{component.name} is not built: run 'make {component.make}'")
+    raise MissingComponent(
+        f"{component.name} is neither installed (Debian package {component.package}) nor built "
+        f"('make {component.make}')"
+    )
 
 
 def find_program(name: str, package: str) -> Path:

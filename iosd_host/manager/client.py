@@ -196,7 +196,10 @@ def _only(here: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     if len(here) == 1:
         return next(iter(here.values()))
     if not here:
-        hint = "'osd target serve' starts one; one of another host: --manager URL, or IOSD_MANAGER"
+        hint = (
+            "'osd target serve' starts one; under systemd: systemctl start iosd-manager; one of another "
+            "host: --manager URL, or IOSD_MANAGER"
+        )
         others = os.geteuid() != 0 and any(places.SYSTEM.glob(f"{places.MANAGER}-*.json"))
         raise ManagerError(
             "unreachable",

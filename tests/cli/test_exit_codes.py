@@ -165,6 +165,13 @@ def test_a_refusal_has_a_remedy(ascq: int, words: str) -> None:
     assert any(words in line for line in hints(errors.OSDError(5, 0x80, ascq, "refused")))
 
 
+def test_a_session_that_a_daemon_without_targets_ends_has_a_remedy() -> None:
+    """tgtd takes the connection and closes it."""
+    lost = errors.SessionLost("the target closed the connection")
+    assert any("systemctl status tgt iosd-attach" in line for line in hints(lost))
+    assert not [*hints(errors.CommandTimeout("no answer"))]
+
+
 def test_an_expired_capability_has_a_remedy() -> None:
     sense = Sense(5, 0x24, 0, field_pointer=84)
     expired = errors.PermissionDenied(5, 0x24, 0, "expired", sense=sense)

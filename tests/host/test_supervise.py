@@ -243,7 +243,7 @@ def test_which_tgtd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stock.kind == "stock" and re.fullmatch(r"\d+\.\d+\.\d+", stock.version)
     monkeypatch.setattr(paths, "TGTD", paths.Component("absent", "absent", tmp_path, "tgtd"))
     assert find_tgtd() == stock
-    with pytest.raises(paths.MissingComponent, match="make tgtd"):
+    with pytest.raises(paths.MissingComponent, match=r"package iosd-target\).*'make tgtd'"):
         find_tgtd("hardened")
     with pytest.raises(paths.MissingComponent, match=str(ours)):
         find_tgtd(str(ours))

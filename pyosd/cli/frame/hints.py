@@ -31,6 +31,10 @@ KINDS = (
     "'osd obj' is for user objects, 'osd col' for collections, and 'osd cp -r' copies directories"
 )
 SPACE = "'osd target df --partitions' shows the space and the quotas"
+LOST = (
+    "a tgtd without a target does this, too; on its host: the log of 'osd target serve', or "
+    "'systemctl status tgt iosd-attach'"
+)
 REMEDIES = {
     (0x55, 0x07): SPACE,
     (0x80, 0x12): KEY,
@@ -44,6 +48,8 @@ def hints(error: BaseException) -> Iterator[str]:
     """The lines for an exception."""
     if not isinstance(error, errors.OSDError):
         return
+    if type(error) is errors.SessionLost:
+        yield LOST
     code = (error.asc, error.ascq)
     if code in REMEDIES:
         yield REMEDIES[code]
