@@ -355,7 +355,6 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 		object->file.head_bytes = reservation.result.head_bytes;
 		object->file.head_on = reservation.result.head_on;
 		osd_head_placed(object->objects, &reservation.result);
-		atomic_store(&object->directories_unsynced, true);
 	}
 	object->has_files = true;
 	object->reserved_bytes = reservation.result.reserved_bytes;
@@ -463,14 +462,10 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 	return status;
 }
 
-/* Another thread that syncs meanwhile does not rely on this one for the names. */
 static enum osd_status sync_files(struct osd_object *object)
 {
-	bool directories = atomic_load(&object->directories_unsynced);
-	enum osd_status status = osd_tier_sync(&object->file, directories);
+	enum osd_status status = osd_tier_sync(&object->file);
 
-	if (status == OSD_OK && directories)
-		atomic_store(&object->directories_unsynced, false);
 	if (status == OSD_E_NO_OBJECT && atomic_load(&object->length) == 0)
 		return OSD_OK; /* its files are made with the first byte */
 	return status;

@@ -51,7 +51,6 @@ struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partiti
 	object->generation = record->generation;
 	object->spare_generation = record->spare_generation;
 	object->has_files = record->flags & OSD_REC_HAS_FILES;
-	object->directories_unsynced = object->has_files; /* a draft may not have synced them */
 	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
 	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
 	atomic_store(&object->stacked, record->flags & OSD_REC_STACKED);

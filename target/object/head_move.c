@@ -92,7 +92,7 @@ static enum osd_status copy_ahead(struct move *move, const struct osd_head_pace 
 	}
 	/* The blocks go to the disk before the object is locked, so that no command waits for them. */
 	if (status == OSD_OK) {
-		status = osd_tier_sync(&move->fresh, false);
+		status = osd_tier_sync(&move->fresh);
 		if (status == OSD_E_NO_OBJECT) /* all of it is a hole */
 			status = OSD_OK;
 	}
@@ -123,7 +123,7 @@ static enum osd_status finish_head(struct move *move)
 	if (status == OSD_OK && move->bytes > 0) {
 		osd_tier_set_modified(&move->fresh,
 				      atomic_load(&object->times[OSD_T_DATA_MODIFIED]));
-		status = osd_tier_sync(&move->fresh, true);
+		status = osd_tier_sync(&move->fresh);
 	}
 	return status;
 }

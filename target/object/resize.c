@@ -139,7 +139,6 @@ static enum osd_status grow_files(struct osd_object *object, const struct osd_co
 		object->file.head_bytes = to->head_bytes;
 		object->file.head_on = to->head_on;
 		osd_head_placed(object->objects, &(struct osd_record){.head_on = to->head_on});
-		atomic_store(&object->directories_unsynced, true);
 		object->has_files = true;
 	}
 	status = osd_tier_truncate(&object->file, to->length);
@@ -221,12 +220,12 @@ struct moving {
 	enum osd_status synced;
 };
 
-static enum osd_status sync_moved(struct moving *moving, bool directories)
+static enum osd_status sync_moved(struct moving *moving)
 {
 	if (moving->steps && moving->steps->rest)
 		moving->steps->rest(moving->steps->arg);
 	moving->unsynced = 0;
-	return osd_tier_sync(moving->to, directories);
+	return osd_tier_sync(moving->to);
 }
 
 static bool move_next(void *arg, uint64_t bytes)
@@ -234,7 +233,7 @@ static bool move_next(void *arg, uint64_t bytes)
 	struct moving *moving = arg;
 
 	if (moving->unsynced >= SYNC_BYTES)
-		moving->synced = sync_moved(moving, false);
+		moving->synced = sync_moved(moving);
 	moving->unsynced += bytes;
 	return moving->synced == OSD_OK &&
 	       (!moving->steps || moving->steps->go_on(moving->steps->arg, bytes));
@@ -256,7 +255,7 @@ static enum osd_status write_without(struct osd_object *object, uint64_t offset,
 		status = osd_tier_truncate(to, end - length);
 	if (status == OSD_E_TASK_ABORTED && moving.synced != OSD_OK)
 		status = moving.synced;
-	return status == OSD_OK ? sync_moved(&moving, true) : status;
+	return status == OSD_OK ? sync_moved(&moving) : status;
 }
 
 /* The record names the files before they are there, so that recovery removes them. */
@@ -302,7 +301,7 @@ enum osd_status osd_replace_prepare(struct osd_object *object, const void *data,
 	if (status == OSD_OK)
 		status = osd_tier_truncate(&punch->fresh, length);
 	if (status == OSD_OK && length) /* without a byte there is no file */
-		status = osd_tier_sync(&punch->fresh, true);
+		status = osd_tier_sync(&punch->fresh);
 	if (status != OSD_OK)
 		osd_punch_undo(object, punch);
 	return status;
@@ -324,8 +323,6 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	bool tail = old_length > object->file.head_bytes || object->untrimmed;
 
 	osd_tier_file_adopt(&object->file, &punch->fresh);
-	if (punch->length == 0) /* the files have yet to be made */
-		atomic_store(&object->directories_unsynced, true);
 	punch->is_open = false;
 	object->generation = punch->generation; /* first: see osd_cache_remove */
 	object->spare_generation = old_name.generation;

@@ -112,6 +112,21 @@ static void test_replaced(void)
 	tear_down();
 }
 
+/* An empty object has no file on its new device until it is written again. */
+static void test_moved(void)
+{
+	uint64_t bytes;
+
+	set_up();
+	write_to(100);
+	check_names(1, 0);
+	OK(osd_object_truncate(object, 0, 0));
+	OK(osd_head_move(object, OSD_HEAD_ON_TAIL, NULL, &bytes));
+	write_to(100);
+	check_names(1, 1);
+	tear_down();
+}
+
 static void *flush(void *unused)
 {
 	OK(osd_object_flush(object));
@@ -200,6 +215,7 @@ int main(void)
 	test_many_failed();
 	test_two_at_once();
 	test_tails();
+	test_moved();
 	test_replaced();
 	return 0;
 }

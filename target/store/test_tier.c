@@ -42,7 +42,7 @@ static void test_head_alone(struct osd_tier *tier, struct osd_fault_plan *tails)
 
 	begin(tier, &file);
 	OK(osd_tier_write(&file, 0, bytes, 100));
-	OK(osd_tier_sync(&file, true));
+	OK(osd_tier_sync(&file));
 	OK(osd_tier_read(&file, 0, back, 100, 0, &got));
 	CHECK_EQ(got, 100);
 	osd_tier_shut(&file);
@@ -57,7 +57,7 @@ static void test_head_alone(struct osd_tier *tier, struct osd_fault_plan *tails)
 	CHECK_EQ(calls(tails), 0);
 	OK(osd_tier_stat(&file, &stat));
 	CHECK_EQ(calls(tails), 1);
-	OK(osd_tier_sync(&file, true));
+	OK(osd_tier_sync(&file));
 	OK(osd_tier_stat(&file, &stat));
 	CHECK_EQ(stat.size, HEAD);
 	CHECK_EQ(calls(tails), 0);
@@ -91,12 +91,12 @@ static void test_tail_begins(struct osd_tier *tier, struct osd_fault_plan *tails
 	OK(osd_tier_read(&file, 0, back, sizeof(back), 0, &got));
 	CHECK_BYTES(back, got, bytes, sizeof(bytes));
 	CHECK_EQ(calls(tails), 1);
-	OK(osd_tier_sync(&file, false));
+	OK(osd_tier_sync(&file));
 	CHECK_EQ(calls(tails), 2); /* its data, and its name, which is new */
-	OK(osd_tier_sync(&file, false));
+	OK(osd_tier_sync(&file));
 	CHECK_EQ(calls(tails), 1);
 	osd_tier_shut(&file);
-	OK(osd_tier_sync(&file, false));
+	OK(osd_tier_sync(&file));
 	CHECK_EQ(calls(tails), 2); /* opened, synced */
 	OK(osd_tier_part_sizes(&file, &head, &tail));
 	CHECK_EQ(head, HEAD);

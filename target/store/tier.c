@@ -11,7 +11,8 @@
 
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier)
 {
-	*file = (struct osd_tier_file){.tier = tier, .head_bytes = OSD_TIER_ONE};
+	*file = (struct osd_tier_file){
+		.tier = tier, .head_bytes = OSD_TIER_ONE, .names_made = 1};
 	osd_lock_init(&file->lock, OSD_RANK_TIER_FILE);
 	osd_rwlock_init(&file->replaced, OSD_RANK_TIER_REPLACED);
 }
@@ -50,8 +51,8 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
 	file->head_bytes = other->head_bytes;
 	file->head_on = other->head_on;
 	file->no_tail = false; /* a link may have given it one */
-	atomic_store(&file->tails_made, atomic_load(&other->tails_made));
-	atomic_store(&file->tails_synced, atomic_load(&other->tails_synced));
+	atomic_store(&file->names_made, atomic_load(&other->names_made));
+	atomic_store(&file->names_synced, atomic_load(&other->names_synced));
 	atomic_store(&file->head, atomic_exchange(&other->head, NULL));
 	atomic_store(&file->tail, atomic_exchange(&other->tail, NULL));
 	osd_rw_unlock(&file->replaced);
@@ -84,7 +85,7 @@ enum osd_status osd_tier_open_part(struct osd_tier_file *file, bool tail, bool c
 		if (tail)
 			file->no_tail = status == OSD_E_NO_OBJECT;
 		if (tail && create && status == OSD_OK) /* before another thread finds it open */
-			atomic_fetch_add(&file->tails_made, 1);
+			atomic_fetch_add(&file->names_made, 1);
 		if (status == OSD_OK)
 			atomic_store_explicit(slot, open, memory_order_release);
 		osd_unlock(&file->lock);
@@ -325,33 +326,34 @@ static enum osd_status sync_names(struct osd_tier_file *file, bool tail)
 		file, tail, osd_data_sync_directories(osd_tier_store_of(file, tail), &file->name));
 }
 
-static enum osd_status sync_held(struct osd_tier_file *file, bool directories)
+/* Another thread that syncs meanwhile does not rely on this one for the names. */
+static enum osd_status sync_held(struct osd_tier_file *file)
 {
 	struct osd_data_op head = {.act = OSD_DATA_SYNC}, tail = {.act = OSD_DATA_SYNC};
-	uint64_t made = atomic_load(&file->tails_made);
+	uint64_t made = atomic_load(&file->names_made);
+	bool names = atomic_load(&file->names_synced) < made;
 	enum osd_status status = open_written(file, &head.file, &tail.file);
 
 	if (status != OSD_OK)
 		return status;
-	directories = directories || atomic_load(&file->tails_synced) < made;
 	osd_data_both(file->tier->both, &head, &tail);
 	status = both_ended(file, &head, &tail);
-	if (status == OSD_OK && directories && head.file)
+	if (status == OSD_OK && names && head.file)
 		status = sync_names(file, false);
-	if (status == OSD_OK && directories && tail.file &&
+	if (status == OSD_OK && names && tail.file &&
 	    (!head.file || osd_tier_store_of(file, true) != osd_tier_store_of(file, false)))
 		status = sync_names(file, true);
-	if (status == OSD_OK && directories)
-		osd_raise_to(&file->tails_synced, made);
+	if (status == OSD_OK && names)
+		osd_raise_to(&file->names_synced, made);
 	return status;
 }
 
-enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories)
+enum osd_status osd_tier_sync(struct osd_tier_file *file)
 {
 	enum osd_status status;
 
 	osd_read_lock(&file->replaced);
-	status = sync_held(file, directories);
+	status = sync_held(file);
 	osd_rw_unlock(&file->replaced);
 	return status;
 }

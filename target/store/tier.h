@@ -40,8 +40,9 @@ struct osd_tier_file {
 	bool no_tail;				    /* under lock: known not to exist */
 	struct osd_rwlock replaced;		    /* written while adopting; see osd_tier_sync */
 	_Atomic(struct osd_data_file *) head, tail; /* owned; NULL: not open */
-	/* Times that a tail was opened which may have been made then, and how many of these names are synced. */
-	_Atomic uint64_t tails_made, tails_synced;
+	/* Names that may be new, and how many of them are synced: one for the head, and one each time that a tail was
+	 * opened which may have been made then. */
+	_Atomic uint64_t names_made, names_synced;
 };
 
 struct osd_tier_handles {
@@ -105,9 +106,8 @@ enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file 
 bool osd_tier_can_clone(const struct osd_tier *tier);
 /* Milliseconds since 1970; applies to the open files. */
 enum osd_status osd_tier_set_modified(struct osd_tier_file *file, uint64_t modified_ms);
-/* Syncs the data; with directories, or if there may be a new tail, also the names.  The only call that needs no lock
- * on the object's bytes. */
-enum osd_status osd_tier_sync(struct osd_tier_file *file, bool directories);
+/* Syncs the data, and names that may be new.  The only call that needs no lock on the object's bytes. */
+enum osd_status osd_tier_sync(struct osd_tier_file *file);
 /* Of the bytes in one of the two files, in its own offsets, where the store keeps checksums: as osd_sums_check.
  * OSD_E_NO_OBJECT: there is no such file. */
 struct osd_sums_check;

@@ -130,10 +130,10 @@ MUTANTS = (
         "a flush forgets the tail",
         "target/store/tier.c",
         "	osd_data_both(file->tier->both, &head, &tail);\n	status = both_ended(file, &head, &tail);\n"
-        "	if (status == OSD_OK && directories && head.file)",
+        "	if (status == OSD_OK && names && head.file)",
         "	tail.file = NULL;\n"
         "	osd_data_both(file->tier->both, &head, &tail);\n	status = both_ended(file, &head, &tail);\n"
-        "	if (status == OSD_OK && directories && head.file)",
+        "	if (status == OSD_OK && names && head.file)",
         *("tests/tiers/test_failures.py", "-k", "flush"),
     ),
     mutant(
