@@ -489,7 +489,7 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 		return OSD_OK;
 	if (object->has_files)
 		status = sync_files(object);
-	if (osd_status_is_medium(status))
+	if (osd_unsynced_by(status))
 		note_unsynced(object, status);
 	if (status == OSD_OK)
 		status = osd_unsynced_status(&object->objects->unsynced, object->id);

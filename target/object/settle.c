@@ -298,7 +298,7 @@ static enum osd_status sync_all(struct osd_objects *objects)
 {
 	enum osd_status status = osd_tier_sync_all(&objects->tier);
 
-	if (osd_status_is_medium(status) && osd_unsynced_add_all(&objects->unsynced))
+	if (osd_unsynced_by(status) && osd_unsynced_add_all(&objects->unsynced))
 		osd_error("data may be lost: %s; each FLUSH of a partition or of the root fails "
 			  "until the target is started again",
 			  osd_status_info(status)->meaning);

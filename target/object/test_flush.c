@@ -13,7 +13,7 @@ static struct watched {
 	const struct osd_data_ops *own;
 	struct osd_data_ops ops;
 	unsigned calls;
-	bool fails;	     /* the next call */
+	enum osd_status fate; /* of the next call */
 	void (*first)(void); /* called in the next call, before it */
 } watched[2];
 
@@ -21,14 +21,14 @@ static enum osd_status watch_sync(struct osd_data *data, const struct osd_data_n
 {
 	struct watched *here = &watched[watched[0].data != data];
 	void (*first)(void) = OSD_STEAL(here->first);
+	enum osd_status fate = here->fate;
 
 	if (first)
 		first();
 	here->calls++;
-	if (here->fails) {
-		here->fails = false;
-		return OSD_E_MEDIUM;
-	}
+	here->fate = OSD_OK;
+	if (fate != OSD_OK)
+		return fate;
 	return here->own->sync_directories(data, name);
 }
 
@@ -155,7 +155,7 @@ static void test_two_at_once(void)
 }
 
 /* The kernel reports it once, and data of another client may be lost: no later flush succeeds. */
-static void test_failed(bool replaced)
+static void test_failed(enum osd_status fate, enum osd_status told, bool replaced)
 {
 	struct osd_change anew = {.kind = OSD_CHANGE_REPLACE, .data = "x", .length = 1};
 	const struct osd_object_id partition = {MODEL_PID, 0};
@@ -166,11 +166,10 @@ static void test_failed(bool replaced)
 	set_up();
 	objects = store.store.objects;
 	write_to(100);
-	watched[0].fails = true;
-	CHECK(osd_status_is_medium(osd_object_flush(object)));
-	CHECK_EQ(osd_object_flush(object), OSD_E_HEAD_FAILED);
-	CHECK_EQ(osd_object_write(object, 0, (const uint8_t *)"x", 1, OSD_DATA_FUA),
-		 OSD_E_HEAD_FAILED);
+	watched[0].fate = fate;
+	CHECK_EQ(osd_object_flush(object), told);
+	CHECK_EQ(osd_object_flush(object), told);
+	CHECK_EQ(osd_object_write(object, 0, (const uint8_t *)"x", 1, OSD_DATA_FUA), told);
 	CHECK_EQ(osd_objects_flush(objects, partition), OSD_E_MEDIUM);
 	CHECK_EQ(osd_objects_flush(objects, (struct osd_object_id){0, 0}), OSD_E_MEDIUM);
 	OK(test_create(objects, MODEL_PID, 0, &other.object_id));
@@ -210,8 +209,9 @@ static void test_many_failed(void)
 
 int main(void)
 {
-	test_failed(true);
-	test_failed(false);
+	test_failed(OSD_E_MEDIUM, OSD_E_HEAD_FAILED, true);
+	test_failed(OSD_E_MEDIUM, OSD_E_HEAD_FAILED, false);
+	test_failed(OSD_E_NO_SPACE, OSD_E_NO_SPACE, false);
 	test_many_failed();
 	test_two_at_once();
 	test_tails();

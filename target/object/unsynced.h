@@ -27,6 +27,12 @@ struct osd_unsynced {
 	} objects[OSD_UNSYNCED_MOST];
 };
 
+/* Whether a sync that failed so may have lost data.  Some file systems find out only then that they are full. */
+static inline bool osd_unsynced_by(enum osd_status status)
+{
+	return osd_status_is_medium(status) || status == OSD_E_NO_SPACE;
+}
+
 /* A sync of the object failed so.  False: it is not the first. */
 bool osd_unsynced_add(struct osd_unsynced *unsynced, struct osd_object_id id,
 		      enum osd_status status);

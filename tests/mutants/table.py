@@ -85,7 +85,7 @@ MUTANTS = (
     mutant(
         "a flush after a failed one succeeds",
         "target/object/data.c",
-        "	if (osd_status_is_medium(status))\n		note_unsynced(object, status);\n",
+        "	if (osd_unsynced_by(status))\n		note_unsynced(object, status);\n",
         "	(void)note_unsynced;\n",
         *("tests/tiers/test_failures.py", "-k", "flush"),
     ),
