@@ -55,7 +55,7 @@ struct osd_object {
 	_Atomic uint64_t generation, spare_generation;
 	_Atomic bool has_files, length_rules;
 	_Atomic bool untrimmed; /* the files may have bytes beyond length; cut before it grows */
-	_Atomic bool directories_unsynced;
+	_Atomic bool spare_left; /* files of spare_generation could not be removed */
 	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
 	_Atomic bool stacked;	 /* OSD_REC_STACKED (stack.h) */
 	_Atomic uint64_t hooks;	 /* hook_mask.c */

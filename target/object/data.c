@@ -440,6 +440,15 @@ enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
 	return status == OSD_OK ? osd_tier_zero(&object->file, length, stat.size - length) : status;
 }
 
+enum osd_status osd_object_remove_spare(struct osd_object *object)
+{
+	struct osd_data_name name = osd_object_data_name(object, object->spare_generation);
+	enum osd_status status = osd_tier_remove(object->file.tier, &name);
+
+	object->spare_left = status != OSD_OK;
+	return status;
+}
+
 enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length, unsigned flags)
 {
 	uint64_t length = atomic_load(&object->length);

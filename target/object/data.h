@@ -48,6 +48,8 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags);
 /* Makes the files length bytes long, with the whole object locked.  While sandboxes share the files they
  * are emptied from there on, not cut. */
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length);
+/* Removes the files of spare_generation, with the whole object locked. */
+enum osd_status osd_object_remove_spare(struct osd_object *object);
 /* Follows a commit after which the record has the length (with OSD_REC_LENGTH_RULES) and the place of
  * the head: changes files and memory, and cannot fail.  Charges for a longer object. locked: the caller
  * has the whole object locked. */

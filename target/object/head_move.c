@@ -165,7 +165,7 @@ static void adopt(struct move *move)
 	object->generation = move->generation;		     /* first: see commit() */
 	object->spare_generation = old_name.generation;
 	osd_version_generation(object);
-	osd_tier_remove(object->file.tier, &old_name); /* else when settled, or at recovery */
+	osd_object_remove_spare(object); /* else when settled, or at recovery */
 }
 
 static enum osd_status commit(struct move *move)

@@ -258,15 +258,17 @@ static enum osd_status write_without(struct osd_object *object, uint64_t offset,
 	return status == OSD_OK ? sync_moved(&moving) : status;
 }
 
-/* The record names the files before they are there, so that recovery removes them. */
+/* The record names the files before they are there, so that recovery removes them.  It names one generation alone. */
 static enum osd_status open_fresh(struct osd_object *object, uint64_t length,
 				  struct osd_punch *punch)
 {
-	enum osd_status status;
+	enum osd_status status = object->spare_left ? osd_object_remove_spare(object) : OSD_OK;
 
 	*punch = (struct osd_punch){.length = length};
 	punch->generation = atomic_fetch_add(&object->objects->next_generation, 1);
-	status = osd_object_change_record(object, false, change_spare, &punch->generation, NULL);
+	if (status == OSD_OK)
+		status = osd_object_change_record(object, false, change_spare, &punch->generation,
+						  NULL);
 	if (status != OSD_OK)
 		return status;
 	object->spare_generation = punch->generation;
@@ -333,8 +335,8 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	osd_object_set_length(object, punch->length);
 	if (old_length > punch->length)
 		osd_uncharge(object->objects, object->account, old_length - punch->length);
-	/* If this fails, settling or recovery removes them. */
-	osd_tier_remove_parts(&object->file, &old_name, tail);
+	/* If this fails, settling, the next change or recovery removes them. */
+	object->spare_left = osd_tier_remove_parts(&object->file, &old_name, tail) != OSD_OK;
 }
 
 void osd_punch_undo(struct osd_object *object, struct osd_punch *punch)
@@ -342,6 +344,6 @@ void osd_punch_undo(struct osd_object *object, struct osd_punch *punch)
 	if (!punch->is_open)
 		return;
 	osd_tier_file_release(&punch->fresh);
-	osd_tier_remove(object->file.tier, &punch->fresh.name);
+	object->spare_left = osd_tier_remove(object->file.tier, &punch->fresh.name) != OSD_OK;
 	punch->is_open = false;
 }

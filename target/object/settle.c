@@ -94,11 +94,8 @@ static enum osd_status settle_all(struct osd_object *object, bool durable)
 		status = osd_object_fit_files(object, atomic_load(&object->length));
 		object->untrimmed = status != OSD_OK;
 	}
-	if (status == OSD_OK && object->spare_generation) {
-		struct osd_data_name name = osd_object_data_name(object, object->spare_generation);
-
-		status = osd_tier_remove(object->file.tier, &name);
-	}
+	if (status == OSD_OK && object->spare_generation)
+		status = osd_object_remove_spare(object);
 	if (status != OSD_OK)
 		return status;
 	atomic_store(&object->times_dirty, false);

@@ -414,6 +414,51 @@ static void test_model_while_moving(uint64_t seed)
 	heads_release(&store);
 }
 
+/* ---- files that cannot be removed --------------------------------------------------------- */
+
+static const struct osd_data_ops *ssd_ops;
+static unsigned refusals;
+
+static enum osd_status refuse_to_remove(struct osd_data *data_store,
+					const struct osd_data_name *name)
+{
+	if (refusals == 0)
+		return ssd_ops->remove(data_store, name);
+	refusals--;
+	return OSD_E_MEDIUM;
+}
+
+/* The record has room for one generation of files that wait to be removed. */
+static void test_removed_later(void)
+{
+	struct osd_object_id id = {MODEL_PID, 0};
+	struct osd_object *object;
+	struct osd_data_ops ops;
+	struct heads_store store;
+	struct osd_data *ssd;
+
+	heads_init(&store, HEAD);
+	OK(test_create(store.store.objects, MODEL_PID, 0, &id.object_id));
+	OK(osd_object_get(store.store.objects, id, &object));
+	OK(osd_object_write(object, 0, data, HEAD, 0));
+	for (ssd = store.store.objects->tier.head; !ssd->ops->remove;)
+		ssd = ssd->inner;
+	ssd_ops = ssd->ops;
+	ops = *ssd_ops;
+	ops.remove = refuse_to_remove;
+	ssd->ops = &ops;
+	refusals = 1;
+	OK(test_punch(object, 10, 10, NULL));
+	CHECK_EQ(heads_files_in(store.ssd), 2);
+	refusals = 1;
+	CHECK_EQ(test_punch(object, 10, 10, NULL), OSD_E_MEDIUM);
+	OK(test_punch(object, 10, 10, NULL));
+	CHECK_EQ(heads_files_in(store.ssd), 1);
+	ssd->ops = ssd_ops;
+	osd_object_put(object);
+	heads_release(&store);
+}
+
 int main(void)
 {
 	uint64_t seed = test_seed();
@@ -427,6 +472,7 @@ int main(void)
 	test_drain();
 	test_shared();
 	test_forced_while_shared();
+	test_removed_later();
 	test_model_while_moving(seed);
 	return 0;
 }
