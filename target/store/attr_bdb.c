@@ -67,6 +67,14 @@ static bool is_full(struct bdb *bdb, int error)
 	       statvfs(home, &stat) == 0 && (uint64_t)stat.f_bavail * stat.f_frsize < FULL_BYTES;
 }
 
+static enum osd_status stopped(struct bdb *bdb)
+{
+	if (!atomic_exchange(&bdb->stopped, true))
+		osd_error("the attribute database stopped working; restart the target to "
+			  "recover it");
+	return OSD_E_MEDIUM;
+}
+
 enum osd_status osd_bdb_status(struct bdb *bdb, int error)
 {
 	switch (error) {
@@ -81,11 +89,10 @@ enum osd_status osd_bdb_status(struct bdb *bdb, int error)
 		atomic_fetch_add(&bdb->deadlocks, 1);
 		return OSD_E_CONFLICT;
 	case DB_RUNRECOVERY:
-		if (!atomic_exchange(&bdb->stopped, true))
-			osd_error("the attribute database stopped working; restart the target to "
-				  "recover it");
-		return OSD_E_MEDIUM;
+		return stopped(bdb);
 	default:
+		if (osd_bdb_sync_failed())
+			return stopped(bdb);
 		if (is_full(bdb, error))
 			return bdb->full && bdb->full(bdb->arg) ? OSD_E_CONFLICT : OSD_E_NO_SPACE;
 		osd_error("the attribute database failed: %s", db_strerror(error));
@@ -126,6 +133,16 @@ static enum osd_status bdb_begin(struct osd_kv *kv, enum osd_kv_access access,
 	return OSD_OK;
 }
 
+static void bdb_abort(struct osd_kv_txn *base)
+{
+	struct bdb_txn *txn = osd_container_of(base, struct bdb_txn, base);
+	struct bdb *bdb = to_bdb(base->kv);
+
+	osd_bdb_status(bdb, txn->txn->abort(txn->txn));
+	free(txn);
+	atomic_fetch_add(&bdb->aborts, 1);
+}
+
 static enum osd_status bdb_commit(struct osd_kv_txn *base, enum osd_kv_commit how)
 {
 	static const u_int32_t flags[] = {
@@ -135,21 +152,16 @@ static enum osd_status bdb_commit(struct osd_kv_txn *base, enum osd_kv_commit ho
 	};
 	struct bdb_txn *txn = osd_container_of(base, struct bdb_txn, base);
 	struct bdb *bdb = to_bdb(base->kv);
-	int error = txn->txn->commit(txn->txn, flags[how]);
+	int error;
 
+	if (how == OSD_KV_COMMIT_DURABLE && osd_bdb_sync_failed()) {
+		bdb_abort(base);
+		return stopped(bdb);
+	}
+	error = txn->txn->commit(txn->txn, flags[how]);
 	free(txn);
 	atomic_fetch_add(error ? &bdb->aborts : &bdb->commits, 1);
 	return osd_bdb_status(bdb, error);
-}
-
-static void bdb_abort(struct osd_kv_txn *base)
-{
-	struct bdb_txn *txn = osd_container_of(base, struct bdb_txn, base);
-	struct bdb *bdb = to_bdb(base->kv);
-
-	osd_bdb_status(bdb, txn->txn->abort(txn->txn));
-	free(txn);
-	atomic_fetch_add(&bdb->aborts, 1);
 }
 
 /* ---- records ----------------------------------------------------------------------------- */

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The promise of a flush, seen from below: data files are synced on request, and not before.  (That
-the log is synced too, and in order, only a power loss would show.)
+the log is synced too, and in order, only a power loss would show.)  After a sync of the log has failed,
+nothing is promised any more.
 """
 
 from __future__ import annotations
 
+import errno
+import mmap
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +18,12 @@ from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.types import ObjectRef
 from pyosd.wire.cdb import Options
-from tests.expect import OK, check
+from tests.expect import OK, Outcome, check
 from tests.harness import Harness, program
+from tests.tiers.two_roots import NUMBERS, Device
 
 DATA = b"f" * 10_000
+FAILED = Outcome("the database failed", 3, 0x11, 0x00)
 
 
 class Synced:
@@ -67,3 +72,44 @@ def test_fua_syncs_before_it_answers(synced: Synced) -> None:
     before = synced.count()
     check(synced.osd.reply(rq.write(obj, 0, DATA, options=Options(fua=True))), OK)
     assert synced.count() > before
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Device:
+    """The folder of the database."""
+    shared = tmp_path / "device"
+    shared.write_bytes(bytes(NUMBERS * 8))
+    with shared.open("r+b") as file:
+        return Device(mmap.mmap(file.fileno(), 0), 0)
+
+
+@pytest.fixture
+def harness(library: Path, tmp_path: Path, database: Device) -> Iterator[Harness]:
+    variables = {
+        "LD_PRELOAD": str(library),
+        "IOSD_DEVICES": f"{tmp_path / 'device'}:{tmp_path / 'store' / 'db'}",
+    }
+    made = Harness(program(), {"dir": tmp_path / "store"}, tmp_path / "log", variables)
+    yield made
+    made.finish()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_no_flush_succeeds_after_a_sync_of_the_log_failed(
+    harness: Harness, database: Device, number: int
+) -> None:
+    """The kernel reports a lost write once: the next sync would succeed without its bytes."""
+    osd = harness.osd
+    obj = osd.create_and_write(osd.create_partition(), DATA)
+    database.break_(changes=number)
+    check(osd.reply(rq.flush(obj)), FAILED)
+    database.mend()
+    fua = rq.write(obj, 0, DATA, options=Options(fua=True))
+    for request in (rq.flush(obj), rq.flush_osd(), fua, rq.punch(obj, 0, 10)):
+        check(osd.reply(request), FAILED)
+    osd.write(obj, 0, DATA)
+    assert osd.read(obj, 0, len(DATA)) == DATA
+    harness.kill()
+    harness.start()
+    for flush in FLUSHES.values():
+        flush(harness.osd, obj)

@@ -90,6 +90,20 @@ MUTANTS = (
         *("tests/tiers/test_failures.py", "-k", "flush"),
     ),
     mutant(
+        "a sync of the database after a failed one succeeds",
+        "target/store/attr_bdb_open.c",
+        "		atomic_store(&sync_failed, true);\n",
+        "",
+        *("tests/fault/test_flush.py", "-k", "log_failed"),
+    ),
+    mutant(
+        "the name of a tail is not synced",
+        "target/store/tier.c",
+        "			atomic_fetch_add(&file->names_made, 1);",
+        "			;",
+        *("tests/sanitize/test_units.py", "-k", "test_flush and sanitized"),
+    ),
+    mutant(
         "the end of a job is told before it is stored",
         "target/exec/job/end.c",
         "	enum osd_status status = plain ? OSD_OK : store_end(exec, &ending);",
