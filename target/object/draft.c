@@ -309,9 +309,8 @@ enum osd_status osd_draft_sync(struct osd_draft *draft, unsigned flags)
 {
 	bool wanted = (flags & OSD_DATA_FUA) || draft->objects->sync_data;
 
-	return wanted && (draft->record.flags & OSD_REC_HAS_FILES)
-		       ? osd_tier_sync(&draft->file)
-		       : OSD_OK;
+	return wanted && (draft->record.flags & OSD_REC_HAS_FILES) ? osd_tier_sync(&draft->file)
+								   : OSD_OK;
 }
 
 bool osd_objects_can_share_blocks(struct osd_objects *objects)

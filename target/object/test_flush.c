@@ -14,7 +14,7 @@ static struct watched {
 	struct osd_data_ops ops;
 	unsigned calls;
 	enum osd_status fate; /* of the next call */
-	void (*first)(void); /* called in the next call, before it */
+	void (*first)(void);  /* called in the next call, before it */
 } watched[2];
 
 static enum osd_status watch_sync(struct osd_data *data, const struct osd_data_name *name)

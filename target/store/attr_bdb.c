@@ -394,7 +394,8 @@ static enum osd_status bdb_flush(struct osd_kv *kv)
 {
 	struct bdb *bdb = to_bdb(kv);
 
-	return osd_bdb_status(bdb, bdb->env->log_flush(bdb->env, NULL));
+	return osd_bdb_sync_failed() ? stopped(bdb)
+				     : osd_bdb_status(bdb, bdb->env->log_flush(bdb->env, NULL));
 }
 
 static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)

@@ -11,8 +11,7 @@
 
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier)
 {
-	*file = (struct osd_tier_file){
-		.tier = tier, .head_bytes = OSD_TIER_ONE, .names_made = 1};
+	*file = (struct osd_tier_file){.tier = tier, .head_bytes = OSD_TIER_ONE, .names_made = 1};
 	osd_lock_init(&file->lock, OSD_RANK_TIER_FILE);
 	osd_rwlock_init(&file->replaced, OSD_RANK_TIER_REPLACED);
 }
