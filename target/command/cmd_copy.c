@@ -84,6 +84,17 @@ static enum osd_status open_source(struct osd_command_context *ctx, struct osd_o
 				   attributes ? OSD_USES_ALL : OSD_USES_NONE, ret_source);
 }
 
+/* An absent partition for the copy counts first. */
+static enum osd_status source_absent(struct osd_command_context *ctx, uint64_t place,
+				     enum osd_status absent)
+{
+	OSD_CLEANUP(osd_draft_freep) struct osd_draft *draft = NULL;
+	enum osd_status status =
+		osd_draft_begin(ctx->objects, place, ctx->addressed.object_id, &draft);
+
+	return status == OSD_OK ? copy_failed(ctx, OSD_COPY_ANY, absent) : status;
+}
+
 enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
@@ -101,9 +112,11 @@ enum osd_status osd_cmd_copy_user_objects(struct osd_command_context *ctx)
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	from = (struct osd_object_id){source.partition_id, source.object_id};
-	status = copy_failed(ctx, method, open_source(ctx, from, source.attributes, &object));
+	status = osd_stack_find_place(ctx, &place);
 	if (status == OSD_OK)
-		status = osd_stack_find_place(ctx, &place);
+		status = open_source(ctx, from, source.attributes, &object);
+	if (osd_status_is_gone(status))
+		return source_absent(ctx, place, status);
 	if (status != OSD_OK)
 		return status;
 	status = osd_stack_copy_concerns(ctx, object, place, &through);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -67,6 +68,24 @@ static bool is_full(struct bdb *bdb, int error)
 	       statvfs(home, &stat) == 0 && (uint64_t)stat.f_bavail * stat.f_frsize < FULL_BYTES;
 }
 
+/* The kernel reports a failed write to one sync alone, and then takes the bytes for written.  Without them the log
+ * ends there for recovery, and later commits would be lost, whatever is synced.  So no later sync succeeds.  It is one
+ * mark for all databases of the process, which is to be started again. */
+static _Atomic bool sync_failed;
+
+int osd_bdb_sync_file(int fd)
+{
+	if (atomic_load(&sync_failed))
+		return EIO;
+	while (fdatasync(fd) < 0) {
+		if (errno == EINTR)
+			continue;
+		atomic_store(&sync_failed, true);
+		return errno;
+	}
+	return 0;
+}
+
 static enum osd_status stopped(struct bdb *bdb)
 {
 	if (!atomic_exchange(&bdb->stopped, true))
@@ -91,7 +110,7 @@ enum osd_status osd_bdb_status(struct bdb *bdb, int error)
 	case DB_RUNRECOVERY:
 		return stopped(bdb);
 	default:
-		if (osd_bdb_sync_failed())
+		if (atomic_load(&sync_failed))
 			return stopped(bdb);
 		if (is_full(bdb, error))
 			return bdb->full && bdb->full(bdb->arg) ? OSD_E_CONFLICT : OSD_E_NO_SPACE;
@@ -154,7 +173,7 @@ static enum osd_status bdb_commit(struct osd_kv_txn *base, enum osd_kv_commit ho
 	struct bdb *bdb = to_bdb(base->kv);
 	int error;
 
-	if (how == OSD_KV_COMMIT_DURABLE && osd_bdb_sync_failed()) {
+	if (how == OSD_KV_COMMIT_DURABLE && atomic_load(&sync_failed)) {
 		bdb_abort(base);
 		return stopped(bdb);
 	}
@@ -394,8 +413,8 @@ static enum osd_status bdb_flush(struct osd_kv *kv)
 {
 	struct bdb *bdb = to_bdb(kv);
 
-	return osd_bdb_sync_failed() ? stopped(bdb)
-				     : osd_bdb_status(bdb, bdb->env->log_flush(bdb->env, NULL));
+	return atomic_load(&sync_failed) ? stopped(bdb)
+					 : osd_bdb_status(bdb, bdb->env->log_flush(bdb->env, NULL));
 }
 
 static enum osd_status bdb_checkpoint(struct osd_kv *kv, bool force)

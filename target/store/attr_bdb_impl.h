@@ -25,7 +25,7 @@ extern const struct osd_kv_ops osd_bdb_ops;
 
 /* The status for an error of the library. */
 enum osd_status osd_bdb_status(struct bdb *bdb, int error);
-/* Whether a sync of a database of this process has failed: no later one succeeds. */
-bool osd_bdb_sync_failed(void);
+/* Berkeley DB calls it in place of its own.  Returns an errno. */
+int osd_bdb_sync_file(int fd);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* attr_bdb_open.c -- opens the attribute database: its environment, then its tables. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -39,30 +37,6 @@ static void report(const DB_ENV *env, const char *prefix, const char *text)
 	osd_debug("Berkeley DB: %s", text);
 }
 
-/* The kernel reports a failed write to one sync alone, and then takes the bytes for written.  Without them the log
- * ends there for recovery, and later commits would be lost, whatever is synced.  So no later sync succeeds.  It is one
- * mark for all databases of the process, which is to be started again. */
-static _Atomic bool sync_failed;
-
-bool osd_bdb_sync_failed(void)
-{
-	return atomic_load(&sync_failed);
-}
-
-/* In place of Berkeley DB's own; returns an errno. */
-static int sync_file(int fd)
-{
-	if (atomic_load(&sync_failed))
-		return EIO;
-	while (fdatasync(fd) < 0) {
-		if (errno == EINTR)
-			continue;
-		atomic_store(&sync_failed, true);
-		return errno;
-	}
-	return 0;
-}
-
 /* Recovery fills a new log file with zeros, so the file must also fit on a small file system. */
 static u_int32_t log_file_bytes(uint64_t disk_bytes)
 {
@@ -74,7 +48,7 @@ static u_int32_t log_file_bytes(uint64_t disk_bytes)
 static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config)
 {
 	uint64_t cache = config->cache_bytes ? config->cache_bytes : BDB_CACHE_DEFAULT;
-	int error = db_env_set_func_fsync(sync_file);
+	int error = db_env_set_func_fsync(osd_bdb_sync_file);
 	struct osd_bdb_log_mark mark;
 	DB_ENV *env;
 

@@ -91,7 +91,7 @@ MUTANTS = (
     ),
     mutant(
         "a sync of the database after a failed one succeeds",
-        "target/store/attr_bdb_open.c",
+        "target/store/attr_bdb.c",
         "		atomic_store(&sync_failed, true);\n",
         "",
         *("tests/fault/test_flush.py", "-k", "log_failed"),
@@ -427,8 +427,8 @@ MUTANTS = (
     mutant(
         "a copy is removed though it has changed",
         "pyosd/cluster/upkeep.py",
-        "version = state.version if state.usable else None",
-        "version = None",
+        "target.remove(obj, if_version=state.version)",
+        "target.remove(obj)",
         *COPIES_TESTS,
     ),
     mutant(

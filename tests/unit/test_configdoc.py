@@ -34,6 +34,9 @@ def test_uncommented_it_is_served(tmp_path: Path) -> None:
     secret.write_text("correct horse battery")
     secret.chmod(0o600)
     text = text.replace("/etc/iosd/chap_secret", str(secret))
+    signers = tmp_path / "function_signers"
+    signers.write_text("")
+    text = text.replace("/etc/iosd/function_signers", str(signers))
     file.write_text(re.sub(r"^chap_file = .*", "", text, flags=re.MULTILINE))  # in place of that
     done = CliRunner().invoke(check, [str(file)])
     assert done.exit_code == 0, done.output
