@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* attr_bdb.c -- records in Berkeley DB 5.3.  attr_bdb_open.c opens them; no other file includes db.h.
+/* attr_bdb.c -- records in Berkeley DB 5.3.  attr_bdb_open.c opens them.  Only these two and the
+ * program of verify/ use its interface.
  *
  * One private transactional environment, one btree of 8 KiB pages per table.  Every open runs
  * recovery; no second process may open the directory (media.c holds the lock: measured, a second
