@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* own_job.h -- access to one's own jobs.  No credential can name a surrogate, because its id is
  * created later.  So the submitter of a job follows it with the credential for EXEC;
- * another user of the partition cannot.  For authorise.c alone. */
+ * another user of the partition cannot.  For authorise.c and authorise_others.c alone. */
 #ifndef OSD_COMMAND_OWN_JOB_H
 #define OSD_COMMAND_OWN_JOB_H
 
