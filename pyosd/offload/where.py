@@ -25,6 +25,7 @@ from pyosd.offload.session import ScriptSession
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Information, Page
 from pyosd.wire.exec_params import ArgsEncoding, ExecFlag, HomeCost
+from pyosd.wire.indices import ranges_of
 from pyosd.wire.job_status import JobStatus
 
 __all__ = [
@@ -217,9 +218,11 @@ class Placement:
                 self.costs.tried_here(self.sha256, fails=False)
         return replace(found, seconds=time.perf_counter() - start)
 
-    def ended_here(self, timeout: float | None, why: str) -> Outcome | None:
+    def ended_here(
+        self, timeout: float | None, why: str, index: int | None = None
+    ) -> Outcome | None:
         """The outcome of a run here.  None: it failed, and has never ended well here."""
-        found = self.at_home(None, timeout, why)
+        found = self.at_home(index, timeout, why)
         if found.exit_code and not self.costs.has_run_here(self.sha256):
             self.costs.tried_here(self.sha256, fails=True)
             return None
@@ -260,14 +263,36 @@ class Placement:
         """Run an array: members near the data, and here those that the target returns, as they end."""
         array = submit_array(self.target, self.offered())
         indices = {job.id: index for index, job in zip(array.indices, array, strict=True)}
+        again: list[int] = []  # members that fail here
         with stopped_unless_whole(array):
             for job in array.as_completed(timeout):
-                why = returned(job.status())
+                index, why = indices[job.id], returned(job.status())
                 if why is None:
-                    yield indices[job.id], self.ended_near(job, timeout)
+                    yield index, self.ended_near(job, timeout)
+                elif again or (found := self.ended_here(timeout, why, index)) is None:
+                    again.append(index)
                 else:
-                    yield indices[job.id], self.at_home(indices[job.id], timeout, why)
+                    yield index, found
+        if again:
+            yield from self.members_near(again, timeout)
         self.costs.save()
+
+    def members_near(
+        self, indices: list[int], timeout: float | None
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Run members near the data, whatever that takes."""
+        params, ranges = self.prepared.params, ranges_of(indices)
+        assert params.array is not None
+        place = (ranges[0][0], ranges[-1][-1], params.array[2])
+        said = ranges if len(ranges) > 1 or ranges[0].step != 1 else ()
+        params = replace(params, home=HomeCost(), key=b"", array=place, array_ranges=said)
+        array = submit_array(self.target, self.prepared._replace(params=params))
+        with stopped_unless_whole(array):
+            for index, job in zip(array.indices, array, strict=True):
+                found = self.ended_near(job, timeout)
+                if found.exit_code:  # as it failed here, so the place is not the reason
+                    self.costs.tried_here(self.sha256, fails=False)
+                yield index, found
 
 
 @contextmanager

@@ -276,6 +276,22 @@ def test_members_run_in_both_places(session: pyosd.Target, data: ObjectRef) -> N
     assert "local" in {each.where for each in again}
 
 
+def test_members_that_fail_here_alone_end_near(
+    session: pyosd.Target, data: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by run(): the client may lack modules that the script imports."""
+    monkeypatch.setattr(pyosd.offload.costs, "START", 0.0)
+    script = FAILS_HERE.replace('"args": osd.args', '"args": osd.array_index')
+    for code, exit_code in ((script, 0), (script + "raise SystemExit(3)\n", 3)):
+        sha256 = Costs.name(pyosd.jobs.submission.prepare(code, zone=pyosd.ROOT).code)
+        session.costs.ran_near(sha256, SIZE, SIZE, 1e-6)
+        session.costs.measured(session.url, sha256, {SIZE: 1e-6})
+        found = session.run_array(code, zone=data, array=[3, 5, 8], timeout=DEADLINE_S)
+        assert [(each.where, each.exit_code) for each in found] == [("near", exit_code)] * 3
+        if not exit_code:
+            assert [each.result["args"] for each in found] == [3, 5, 8]
+
+
 def test_a_run_here_ends_with_its_time(session: pyosd.Target, data: ObjectRef) -> None:
     with pytest.raises(TimeoutError):
         session.run(HOG, zone=data, where="local", timeout=1.0)
