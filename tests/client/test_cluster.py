@@ -568,6 +568,18 @@ def test_a_refusal_names_its_target_and_what_may_be_left_there(
     assert "a copy may be left at a: " in CliRunner().invoke(main, put).stderr
 
 
+def test_a_path_is_refused_for_several_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was resolved at IOSD_TARGET, and its id means another object at the other targets."""
+    (tmp_path / "targets.toml").write_text("[targets]\na = 'iscsi://h/t/1'\n")
+    (tmp_path / "script.py").write_text("import osd\n")
+    monkeypatch.setenv("IOSD_TARGET", "iscsi://127.0.0.1:1/t/1")
+    words = ["run", str(tmp_path / "script.py"), "--targets", str(tmp_path / "targets.toml")]
+    done = CliRunner().invoke(main, [*words, "--zone", "/web"])
+    assert done.exit_code == 2 and "give ids, not paths" in done.stderr
+
+
 # ---- real targets ----------------------------------------------------------------------------------
 
 

@@ -366,8 +366,13 @@ class Verb(HelpPage):
             profile_name=ctx.params.pop("profile", None), colour=ctx.params.pop("color"), **taken
         )
         try:
-            if "target" in self.left_out and any(map(has_path, ctx.params.values())):
-                raise click.UsageError("this verb asks no target: give ids, not paths")
+            if any(map(has_path, ctx.params.values())):
+                if "target" in self.left_out:
+                    raise click.UsageError("this verb asks no target: give ids, not paths")
+                if ctx.params.get("targets_file"):
+                    raise click.UsageError(
+                        "--targets: each target has paths of its own: give ids, not paths"
+                    )
             for name, value in ctx.params.items():
                 ctx.params[name] = settings.resolve(value)
             return super().invoke(ctx)
