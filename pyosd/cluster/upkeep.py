@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -42,13 +41,14 @@ from pyosd.cluster.survey import (
     judge,
     survey,
 )
+from pyosd.cluster.throttle import Throttle
 from pyosd.errors import NotFound, OSDError, StorageError, Unreachable
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef, PartitionId
 from pyosd.wire.attributes import ALL, DATA_VERSION, Page
 from pyosd.wire.cdb import lists_of
 
-__all__ = ["ClusterReport", "Throttle", "Upkeep"]
+__all__ = ["ClusterReport", "Upkeep"]
 
 _PIECE = (
     4 << 20
@@ -100,33 +100,6 @@ class ClusterReport:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.findings
-
-
-class Throttle:
-    """Lets at most so many bytes pass per second, over all threads.  rate: 0: no limit."""
-
-    def __init__(
-        self,
-        rate: float = 0,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
-    ) -> None:
-        if rate < 0:
-            raise ValueError("a rate is not negative")
-        self._rate, self._clock, self._sleep = rate, clock, sleep
-        self._lock = threading.Lock()
-        self._free = clock()
-
-    def take(self, count: int) -> None:
-        """Wait until the bytes before these have had their time."""
-        if not self._rate:
-            return
-        with self._lock:
-            now = self._clock()
-            begin = max(self._free, now)
-            self._free = begin + count / self._rate
-        if begin > now:
-            self._sleep(begin - now)
 
 
 class Upkeep:
@@ -313,8 +286,6 @@ class Upkeep:
             return
         try:
             for at in verdict.write:
-                if at in verdict.replace:
-                    self._remove(verdict.replace[at], verdict.object)
                 self._copy(verdict, source, at)
                 with self._lock:
                     report.written += 1
@@ -349,6 +320,8 @@ class Upkeep:
     def _copy(self, verdict: ObjectNeeds, source: KnownCopy, name: str) -> None:
         """Write a copy to a target, by one command or as unfinished until its end.
 
+        A copy that it replaces is removed after the data of the source were read and are right.
+
         Raises: _DamagedError, _EndedError, _ChangedError, OSDError.
         """
         obj, origin, target = (
@@ -356,19 +329,25 @@ class Upkeep:
             self._cluster.target(source.target),
             self._cluster.target(name),
         )
-        seal = Seal(source.digest, source.length)
+        seal, replaced = Seal(source.digest, source.length), verdict.replace.get(name)
         said = [encode_copies(verdict.named), seal.encode(), *_own_attributes(origin, obj)]
         partition = PartitionId(obj.partition_id)
         if source.length <= _PIECE:
             self._wait_turn(source.length)
             data = self._read(source, obj, 0, source.length)
             _require(seal, Seal.of(data), source.target)
+            if replaced:
+                self._remove(replaced, obj)
             self._create(target, obj, data, said)
             return
+        if replaced and not replaced.unfinished:
+            self._read_pieces(verdict, source, lambda at, data: None)
+        if replaced:
+            self._remove(replaced, obj)
         mark = secrets.token_bytes(_MARK_BYTES)
         target.create(partition, obj.object_id, attributes=[AttributeValue(*UNFINISHED, mark)])
         try:
-            self._write_pieces(verdict, source, target)
+            self._read_pieces(verdict, source, partial(target.write, obj))
             _swap_mark(target, obj, mark, b"", said)
         except Unreachable:
             raise
@@ -378,8 +357,10 @@ class Upkeep:
                 target.remove(obj)
             raise
 
-    def _write_pieces(self, verdict: ObjectNeeds, source: KnownCopy, target: Target) -> None:
-        """Write all data of a copy.  Raises: as _copy()."""
+    def _read_pieces(
+        self, verdict: ObjectNeeds, source: KnownCopy, use: Callable[[int, Buffer], None]
+    ) -> None:
+        """Call use(offset, data) with all data of the source, and check them.  Raises: as _copy()."""
         digest, at = hashlib.sha256(), 0
         while at < source.length:
             size = min(_PIECE, source.length - at)
@@ -388,7 +369,7 @@ class Upkeep:
             digest.update(data)
             if len(data) != size:
                 break
-            target.write(verdict.object, at, data)
+            use(at, data)
             at += size
         found = Seal(digest.digest(), at)
         _require(Seal(source.digest, source.length), found, source.target)

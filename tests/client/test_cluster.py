@@ -25,7 +25,8 @@ from pyosd.cluster.map_object import MAP, MEMBERS, ClusterMap, MapConflict, writ
 from pyosd.cluster.placement import COPIES, SEAL, UNFINISHED, Copies, Seal, encode_copies, place
 from pyosd.cluster.survey import CopyFault, Prefer, survey
 from pyosd.cluster.targets_file import read_targets
-from pyosd.cluster.upkeep import ClusterReport, Throttle, Upkeep
+from pyosd.cluster.throttle import Throttle
+from pyosd.cluster.upkeep import ClusterReport, Upkeep
 from pyosd.errors import NoSpace, SessionLost, StorageError
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from tests import warm
@@ -341,6 +342,23 @@ def test_a_source_that_cannot_be_read_is_the_one_at_fault() -> None:
     cluster.errors = {}
     assert run(cluster, all_data=True).check().ok
     assert_placed(cluster, contents, 3)
+
+
+@pytest.mark.parametrize("piece", [1, 1 << 20])
+def test_a_copy_is_replaced_only_after_its_source_was_read(piece: int) -> None:
+    """Both copies were lost if the preferred one could not be read."""
+    whole, _ = filled(("a", "b"), 2, 2)
+    cluster = whole.among(("a", "b"))
+    obj = ref(PARTITION, FIRST + 1)
+    assert run(cluster).repair().ok
+    cluster.targets["a"].write(obj, 0, b"changed")
+    with mock.patch.object(upkeep_module, "_PIECE", piece):
+        with mock.patch.object(FakeTarget, "read", side_effect=failure(StorageError)):
+            report = run(cluster).repair(prefer=Prefer.UNCHANGED)
+        assert faults(report) == {("b", CopyFault.UNREADABLE)}
+        assert bytes(cluster.targets["a"].stored[obj].data)[:7] == b"changed"
+        assert run(cluster).repair(prefer=Prefer.UNCHANGED).written == 1
+    assert run(cluster).check().ok
 
 
 def test_a_copy_that_changes_after_it_was_compared_is_not_removed() -> None:
