@@ -12,7 +12,7 @@ WITHOUT_SANITIZERS = ("--units", "bdb,memory")
 
 POLICY_TESTS = ("tests/host/test_policy.py", "tests/host/test_policy_properties.py")
 
-COPIES_TESTS = ("tests/client/test_cluster.py", "-k", "not real and not all_targets")
+COPIES_TESTS = ("tests/client/test_upkeep.py",)
 
 MUTANTS = (
     *FUNCTION_MUTANTS,
