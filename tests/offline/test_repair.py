@@ -23,12 +23,15 @@ from hypothesis import strategies as st
 
 from iosd_host.cli import store as commands
 from iosd_host.store_tools.format.file_names import FileName
+from iosd_host.store_tools.format.keys import SEAL_BYTES, KeyKind, KeyName
 from iosd_host.store_tools.format.records import (
     ALL_OBJECTS,
+    LOST_PARTITION,
     AttributeKey,
     MetaKind,
     Place,
     dead_files_key,
+    parse_partition_key,
 )
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.folders import copy_file
@@ -208,6 +211,49 @@ def test_a_strange_attribute_hides_no_other(store: Store, before: Snapshot) -> N
         assert osd.object_structure_check(FIRST) > 0
         damage = osd.get_attribute(store.names.attributed, 6, 1)
     assert damage not in (b"", b"\0")
+
+
+CAPKEY, CMDRSP = b"\1", b"\2"
+ROOT_METHODS = [AttributeKey(Place(0, 1), 0x9000_0005, number).encode() for number in (1, 6)]
+
+
+def partition_methods(store: Store) -> dict[int, bytes]:
+    found = [(AttributeKey.decode(key), value) for key, value in store.records(Table.ATTRIBUTES)]
+    return {
+        key.place.partition_id: value
+        for key, value in found
+        if (key.page, key.number) == (0x3000_0005, 1)
+    }
+
+
+def test_what_repair_makes_opens_to_nobody(store: Store) -> None:
+    """Without a method everybody could read what was in a partition with one."""
+    for key, value in zip(ROOT_METHODS, (CAPKEY, CMDRSP), strict=True):
+        store.put(Table.ATTRIBUTES, key, value)
+    for key, _ in store.records(Table.PARTITIONS):
+        if parse_partition_key(key)[1] == FIRST:
+            store.remove(Table.PARTITIONS, key)
+    head_file(store, store.names.plain).rename(store.data / "data" / "stray")
+    store.repair()
+    assert store.check() == []
+    assert partition_methods(store) == {FIRST: CMDRSP, LOST_PARTITION: CMDRSP}
+
+
+@pytest.mark.parametrize("lost_too", [Table.KEYS, None], ids=["and keys", "alone"])
+def test_a_lost_table_of_attributes_opens_nothing(store: Store, lost_too: Table | None) -> None:
+    """The security methods are in it."""
+    root_key = KeyName(Place(0, 0), KeyKind.ROOT, 0).encode()
+    store.put(Table.KEYS, root_key, b"\1" + bytes(99))
+    (store.data / "seal").write_bytes(bytes(SEAL_BYTES))
+    partitions = [parse_partition_key(key)[1] for key, _ in store.records(Table.PARTITIONS)]
+    for table in filter(None, (Table.ATTRIBUTES, lost_too)):
+        (store.data / "db" / table.value).write_bytes(b"")
+    assert any(each["detail"].startswith("security methods lost: ") for each in store.repair())
+    assert store.check() == []
+    methods = partition_methods(store)
+    assert methods.keys() >= set(partitions) and set(methods.values()) == {CAPKEY}
+    records = dict(store.records(Table.ATTRIBUTES))
+    assert [records[key] for key in ROOT_METHODS] == [CAPKEY, CAPKEY]
 
 
 def test_one_id_lost_twice(store: Store) -> None:

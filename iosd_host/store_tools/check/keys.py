@@ -18,7 +18,7 @@ from iosd_host.store_tools.format.records import FormatError
 from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Life, Store
 
-__all__ = ["check_keys"]
+__all__ = ["check_keys", "has_seal"]
 
 
 def check_keys(store: Store) -> Iterator[Problem]:

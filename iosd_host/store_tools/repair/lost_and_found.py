@@ -44,6 +44,7 @@ from iosd_host.store_tools.format.records import (
 from iosd_host.store_tools.opening.bdb import StoreTransaction, Table
 from iosd_host.store_tools.opening.folders import Root
 from iosd_host.store_tools.opening.store import Store, size_of
+from iosd_host.store_tools.repair.methods import close
 
 __all__ = ["LostAndFound", "now_ms"]
 
@@ -131,6 +132,7 @@ class LostAndFound:
         transaction.put(Table.PARTITIONS, key, record.encode())
         self.store.forget()
         self._partition = Place(LOST_PARTITION, record.incarnation)
+        close(self.store, transaction, self._partition)
         self._found.clear()
         self._names.clear()
         self._next_id = FIRST_ID

@@ -24,6 +24,7 @@ from iosd_host.store_tools.opening.bdb import Table
 from iosd_host.store_tools.opening.store import Life, Store
 from iosd_host.store_tools.repair.context import RepairContext
 from iosd_host.store_tools.repair.lost_and_found import now_ms
+from iosd_host.store_tools.repair.methods import close
 
 __all__ = [
     "boot_counter",
@@ -112,7 +113,9 @@ def make_partition(context: RepairContext, partition_id: int, incarnation: int) 
     quotas = store.root.common.quotas if store.root is not None else Quotas()
     quotas = replace(quotas, partition_count=ALL)
     record = PartitionRecord(incarnation, times=(now_ms(),) * 5, quotas=quotas)
-    context.put(Table.PARTITIONS, partition_key(store.epoch, partition_id), record.encode())
+    with store.db.transaction() as transaction:
+        transaction.put(Table.PARTITIONS, partition_key(store.epoch, partition_id), record.encode())
+        close(store, transaction, Place(partition_id, incarnation))
     store.forget()
 
 

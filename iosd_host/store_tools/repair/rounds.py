@@ -17,10 +17,11 @@ from types import TracebackType
 
 from iosd_host.store_tools.check.problems import Problem, ProblemKind
 from iosd_host.store_tools.check.whole_store import check_store
-from iosd_host.store_tools.opening.bdb import DatabaseError, text_of
+from iosd_host.store_tools.opening.bdb import DatabaseError, Table, text_of
 from iosd_host.store_tools.opening.store import Store, StoreProgress
 from iosd_host.store_tools.repair.context import RepairContext
 from iosd_host.store_tools.repair.lost_and_found import LostAndFound
+from iosd_host.store_tools.repair.methods import set_lost_methods
 from iosd_host.store_tools.repair.objects import OBJECT_REPAIRS
 from iosd_host.store_tools.repair.records import REPAIRS
 
@@ -80,12 +81,28 @@ def repair_store(store: Store, progress: StoreProgress, told: Told) -> RepairOut
         finished = context.lost.finish_moves()
         if finished:
             log.write(f"finished {finished} moves of an earlier run")
+        if Table.ATTRIBUTES in {*store.health.missing, *store.health.damaged}:
+            report_methods(store, told, log)
         for _ in range(ROUNDS):
             outcome.left.clear()
             if not repair_round(context, progress, told, log, outcome):
                 break
         log.write("end")
     return outcome
+
+
+def report_methods(store: Store, told: Told, log: Log) -> None:
+    """The methods were in the table of attributes.  Without them everybody could do everything."""
+    if count := set_lost_methods(store):
+        problem = Problem(
+            ProblemKind.TABLE_DAMAGED,
+            f"db/{Table.ATTRIBUTES.value}",
+            f"security methods lost: {count}",
+            Table.ATTRIBUTES,
+        )
+        done = "the root or partition requires capabilities, at least by CAPKEY"
+        log.write("mended", problem, done)
+        told(problem, done)
 
 
 def repair_round(
