@@ -373,7 +373,8 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 	if (status == OSD_OK)
 		status = osd_remove_drafts(objects);
 	if (status != OSD_OK)
-		return OSD_EXPLAIN(message, status, "recovery of the store failed: %s",
+		return OSD_EXPLAIN(message, status,
+				   "recovery of the store failed: %s; 'osd target check' tells",
 				   osd_status_info(status)->meaning);
 	find_capacity(objects);
 	objects->recovery_seconds += (double)(osd_monotonic_nsec() - start_nsec) / 1e9;

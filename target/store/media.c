@@ -69,7 +69,8 @@ static enum osd_status lock_root(const char *directory, char message[256],
 	if (!has_superblock && !is_formattable(root->directory_fd))
 		return osd_root_fail(message, 0,
 				     "'%s' holds no iosd store and is not empty (or not readable); "
-				     "give an empty directory",
+				     "give an empty directory, or, if a store was there, see 'osd "
+				     "target check'",
 				     directory);
 	root->lock_fd =
 		openat(root->directory_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

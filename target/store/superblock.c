@@ -14,7 +14,8 @@
 
 #define MAGIC "IOSDSTOR"
 
-static const char damaged[] = "the superblock in '%s' is damaged; restore it from a backup";
+static const char damaged[] = "the superblock in '%s' is damaged; 'osd target repair' "
+			      "makes it again, or restore a backup";
 
 enum osd_status osd_root_fail(char message[256], int error, const char *format,
 			      const char *directory)

@@ -369,6 +369,25 @@ def test_no_new_store_in_place_of_one_that_is_missing(folder: Path) -> None:
 
 
 @pytest.mark.tgtd
+@pytest.mark.parametrize(
+    ("damage", "remedy"),
+    [
+        (lambda store: os.truncate(store / "superblock", 0), "'osd target repair' makes it again"),
+        (lambda store: (store / "superblock").unlink(), "'osd target check'"),
+        (lambda store: next(store.glob("db/log.*")).unlink(), "'osd target check' tells"),
+    ],
+    ids=["superblock damaged", "superblock missing", "log missing"],
+)
+def test_a_damaged_store_has_a_remedy(
+    folder: Path, damage: Callable[[Path], None], remedy: str
+) -> None:
+    with serving(folder / "data"):
+        pass
+    damage(folder / "data")
+    assert remedy in refused(folder / "data", "--portal", "127.0.0.1:0", code=1)
+
+
+@pytest.mark.tgtd
 @needs_root
 def test_store_of_which_a_part_is_somebody_elses(folder: Path) -> None:
     """As a copy from a backup is."""
