@@ -104,4 +104,13 @@ def _first_admin(opened: Opened, admin: str) -> str:
 
 def open_folder(folder: Path, ask: Callable[[], str] | None = None) -> Opened:
     """Open the folder that osd secmgr init made. ask: for the passphrase.  Raises: SecmgrError."""
-    return _open(folder, sealing.load(folder, ask))
+    opened = _open(folder, sealing.load(folder, ask))
+    with opened.database.transaction() as tx:
+        made = tx.run("SELECT name FROM meta LIMIT 1")  # by the first record of the log
+    if not made:
+        opened.database.close()
+        raise SecmgrError(
+            f"the database of {folder} is empty, not the one that 'osd secmgr init' made: restore it from "
+            "its backup"
+        )
+    return opened

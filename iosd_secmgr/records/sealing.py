@@ -104,7 +104,11 @@ def load(folder: Path, ask: Callable[[], str] | None = None) -> Sealer:
             text = place.read_text() if credentials and place.name == CREDENTIAL else None
             return Sealer(_key_of(text if text is not None else read_private(place), place))
     if not (folder / SALT_FILE).exists():
-        raise SecmgrError(f"no sealing key in {folder}: 'osd secmgr init' makes one")
+        if folder.is_dir() and any(folder.iterdir()):
+            raise SecmgrError(
+                f"no sealing key in {folder}: restore it from its backup; no other opens the keys there"
+            )
+        raise SecmgrError(f"no security manager in {folder}: 'osd secmgr init' makes one")
     if ask is None:
         raise SecmgrError("the sealing key is a passphrase, and there is no terminal to enter it")
     return _open_passphrase(folder / SALT_FILE, ask())

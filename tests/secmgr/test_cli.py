@@ -18,9 +18,11 @@ from click.testing import CliRunner, Result
 from iosd_secmgr import folder as folders
 from iosd_secmgr.folder import ADMIN_TOKEN
 from iosd_secmgr.http.web import cannot_listen
+from iosd_secmgr.records.audit import HEAD_FILE
 from pyosd.cli import main
 from pyosd.cli.frame.codes import Exit
 from pyosd.secmgr.client import SecmgrUnreachable
+from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import write_private
 from pyosd.security.credentials import StaticSource
 from pyosd.wire.capability import SecurityMethod
@@ -329,6 +331,27 @@ def test_init_and_serve(osd: Run, tmp_path: Path) -> None:
     token = (folder / ADMIN_TOKEN).read_text().strip()
     assert token not in log and "a very long passphrase" not in log
     assert head.split(":")[0] in (folder / "audit.head").read_text()
+
+
+def test_a_lost_database_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    """Nobody could log in, and the head of the lost log would be overwritten."""
+    folder = tmp_path / "secmgr"
+    folders.make(folder, admin="root", names=["localhost"])
+    opened = folders.open_folder(folder)
+    opened.audit.keep_head()
+    opened.database.close()
+    head = (folder / HEAD_FILE).read_bytes()
+    for database in folder.glob("secmgr.db*"):
+        database.rename(tmp_path / database.name)
+    for _ in range(2):
+        with pytest.raises(SecmgrError, match=r"is empty, .*: restore it from its backup"):
+            folders.open_folder(folder)
+    assert (folder / HEAD_FILE).read_bytes() == head
+    for lost in tmp_path.glob("secmgr.db*"):
+        lost.rename(folder / lost.name)
+    opened = folders.open_folder(folder)
+    assert not [*opened.audit.verify(None)]
+    opened.database.close()
 
 
 def test_the_log_is_checked_without_a_server(tmp_path: Path) -> None:
