@@ -4,7 +4,8 @@
 A connection that waits for its peer is idle.  When one address, or all together, have too many, the one
 that is idle for longest is closed to make room: a program that opens thousands keeps nobody out.  A
 connection that is idle for too long is closed, too.  With TLS a connection counts from its first byte
-on: asyncio would not show it before the end of the handshake, which its peer need not end.
+on: asyncio would not show it before the end of the handshake, which its peer need not end.  Nothing more
+is read from a peer that sends a head without end, or many requests ahead: aiohttp 3.8 would keep it all.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from typing import Any
 __all__ = ["Crowd"]
 
 SWEEP_S = 5.0
+PIECE = 16384
+WAITING_MOST = 16  # whole requests of one connection that wait for their turn
+AROUND_MOST = 32768  # bytes since the newest request came, but for those of its body
 
 
 class Guest(asyncio.Protocol):
@@ -39,6 +43,10 @@ class Guest(asyncio.Protocol):
         self.idle_since = 0.0  # by the clock of the crowd
         self.served = False  # the inner protocol has the connection
         self.early = list[bytes]()  # arrived with the end of the handshake
+        self.newest: Any = None  # request, as the inner protocol queues it, and its body
+        self.body = 0  # bytes of that body so far
+        self.around = 0  # and other bytes since that request
+        self.deaf = False  # what still comes is ignored
         self.handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -81,8 +89,39 @@ class Guest(asyncio.Protocol):
         self.served = True
         self.inner.connection_made(transport)
         for each in self.early:
-            self.inner.data_received(each)
+            self._hand_on(each)
         self.early.clear()
+
+    def _hand_on(self, data: bytes) -> None:
+        """In pieces, so that little has been read when it proves to be too much."""
+        for at in range(0, len(data), PIECE):
+            if self.deaf:
+                return
+            piece = data[at : at + PIECE]
+            self.inner.data_received(piece)
+            if self._is_too_much(len(piece)):
+                self.deaf = True
+                self._reading().pause_reading()
+
+    def _reading(self) -> asyncio.Transport:
+        transport = self.secure or self.transport
+        assert transport is not None
+        return transport
+
+    def _is_too_much(self, length: int) -> bool:
+        """Whether more requests wait, or more of a head was read, than anybody needs.
+
+        The connection then ends when it has been idle for too long.
+        """
+        waiting = getattr(self.inner, "_messages", ())
+        if waiting and waiting[-1] is not self.newest:
+            self.newest, self.body, self.around = waiting[-1], 0, -length
+        body = getattr(self.newest[1], "total_bytes", 0) if self.newest else 0
+        # While the server has paused reading it has not looked at what came last.
+        if self._reading().is_reading():
+            self.around += length - (body - self.body)
+        self.body = body
+        return len(waiting) > WAITING_MOST or self.around > AROUND_MOST
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone."""
@@ -93,7 +132,7 @@ class Guest(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """For the server."""
         if self.served:
-            self.inner.data_received(data)
+            self._hand_on(data)
         else:
             self.early.append(data)
 

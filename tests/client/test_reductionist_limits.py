@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any, Self, cast
 from unittest.mock import AsyncMock
 
@@ -21,7 +22,7 @@ from pyosd.fronts.reductionist.server import (
     WrongPasswords,
 )
 from pyosd.fs.paths import PathInfo
-from pyosd.serving.crowd import Crowd
+from pyosd.serving.crowd import AROUND_MOST, PIECE, Crowd
 from pyosd.types import ref
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -125,6 +126,51 @@ def test_connections_are_bounded() -> None:
                 await ended(pair)
             await ask(first)
             await ask(await place.connect())
+
+    asyncio.run(main())
+
+
+class Keeper(asyncio.Protocol):
+    """Keeps what it gets, as aiohttp 3.8 does: the end of a line is the end of a request's head."""
+
+    def __init__(self) -> None:
+        self.got = 0
+        self._messages: list[tuple[str, Any]] = []
+        self.body = SimpleNamespace(total_bytes=0)
+
+    def data_received(self, data: bytes) -> None:
+        """A request's body is all that follows its head."""
+        self.got += len(data)
+        if data.startswith(b"BODY"):
+            self._messages = [("a request", self.body)]
+        self._messages += [("a request", SimpleNamespace()) for _ in range(data.count(b"\n"))]
+        self.body.total_bytes += data.count(b"b")
+
+
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [(b"x: y", AROUND_MOST), (b"GET\n", 0), (b"BODY", None), (b"BODYbx", 2 * AROUND_MOST)],
+)
+def test_what_nobody_needs_is_not_read(words: bytes, most: int | None) -> None:
+    """A head without end, many requests ahead, a long body, and as much around the body."""
+    start, fill = words[:4], words[4:] or (b"b" if words == b"BODY" else words)
+    sent = start + fill * ((1 << 20) // len(fill))
+
+    async def main() -> None:
+        crowd, kept = Crowd(2, 2, first_s=60.0, idle_s=60.0), Keeper()
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(lambda: crowd.wrap(kept), "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+        writer.write(sent)
+        async with asyncio.timeout(WAIT_S):
+            while kept.got < len(sent) and not any(each.deaf for each in crowd.guests.values()):
+                await asyncio.sleep(0.01)
+        assert kept.got == len(sent) if most is None else kept.got <= most + 2 * PIECE
+        crowd.stop()
+        for each in [*crowd.guests.values()]:
+            each.close()
+        writer.close()
+        listener.close()
 
     asyncio.run(main())
 
