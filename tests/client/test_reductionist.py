@@ -481,6 +481,7 @@ def test_paths_that_name_no_object(api: Reductions, put: Put, session: pyosd.Tar
 def test_who_may_ask(serving: Serving, tmp_path: Path) -> None:
     login = tmp_path / "login"
     login.write_text("ann:s3cret\n")
+    login.chmod(0o600)
     api = Reductions(serving.url, "--password-file", str(login))
     for login_of, code in (
         (None, 401),
@@ -497,7 +498,9 @@ def test_who_may_ask(serving: Serving, tmp_path: Path) -> None:
         assert api.get(request)[0] == code
     api.stop()
     command = [sys.executable, "-c", OSD, "reductionist", "--target", serving.url]
+    login.chmod(0o640)
     for words in (
+        ["--password-file", str(login)],
         ["--listen", "0.0.0.0:0"],
         ["--listen", "nowhere"],
         ["--certificate", str(login)],

@@ -51,6 +51,21 @@ def test_few_addresses_are_kept() -> None:
     assert all(wrong.refuses(str(number), 1.0) for number in range(1, ADDRESSES_MOST + 1))
 
 
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::1", "::1"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8::1:2:3:4", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_all_addresses_that_one_host_can_have_share_a_count(address: str, place: str) -> None:
+    assert server.place_of(address) == place
+
+
 class Place:
     """A server with a Crowd that answers /, and /wait when it is told to."""
 

@@ -13,6 +13,7 @@ import click
 from pyosd.cli.frame.params import pool_option
 from pyosd.cli.frame.verb import Settings, Verb
 from pyosd.cli.functions.names import check_pool
+from pyosd.security.credentials import read_secret
 
 __all__ = ["reductionist"]
 
@@ -111,7 +112,11 @@ def _place(text: str) -> tuple[str, int, bool]:
 def _login(file: Path | None) -> tuple[str, str]:
     if file is None:
         return "", ""
-    user, colon, password = file.read_text().rstrip("\n").partition(":")
+    try:
+        text = read_secret(file)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    user, colon, password = text.rstrip("\n").partition(":")
     if not (user and colon and password) or "\n" in password:
         raise click.UsageError(f"'{file}' must have one line: USER:PASSWORD")
     return user, password

@@ -280,7 +280,7 @@ class ReductionServer:
 
     def _check_password(self, request: web.Request) -> None:
         """Raises: ArrayRefusal: it is wrong, or too many were."""
-        address, now = request.remote or "", asyncio.get_running_loop().time()
+        address, now = place_of(request.remote or ""), asyncio.get_running_loop().time()
         if self._wrong.refuses(address, now):
             raise ArrayRefusal("too many wrong passwords from this address", status=429)
         if not self._knows(request):
@@ -403,6 +403,19 @@ class ReductionServer:
 
 async def _make_safe(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(SAFE)
+
+
+def place_of(address: str) -> str:
+    """An address, or of IPv6 its /64: one host can have all addresses of that."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 4 or found.is_loopback:
+        return str(found)
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))
 
 
 def names_this_machine(host: str) -> bool:
