@@ -194,9 +194,17 @@ class Web:
             raise Refusal("too-many", f"{caller.user} asks for too much: wait a second")
         method = request.match_info["method"]
         async with self._turn(caller.user):
-            return await loop.run_in_executor(
-                self._threads, self._service.call, caller, method, fields
-            )
+            return await loop.run_in_executor(self._threads, self._call, request, method, fields)
+
+    def _call(self, request: web.Request, method: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Do what is asked.  Any thread.
+
+        Raises: Refusal: also if the caller's rights ended while the body came or the request waited.
+        """
+        caller = self._who(request)
+        if caller is None:
+            raise Refusal("unauthenticated", "the token or certificate is no longer valid")
+        return self._service.call(caller, method, fields)
 
     @contextlib.asynccontextmanager
     async def _turn(self, user: str) -> AsyncIterator[None]:

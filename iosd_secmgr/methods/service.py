@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from iosd_secmgr.access.refusal import Refusal
@@ -245,6 +245,27 @@ class Service:
 
     def _one(self, caller: Requester, wanted: Wanted) -> tuple[Credential, AllowedAccess, bytes]:
         request = wanted.request
+        grant = self._grant(caller, request)
+        partition = capabilities.signing_partition(
+            request.obj, request.object_type, request.permissions
+        )
+        if wanted.refused:
+            self.keys.refused(request.target, partition, caller.user)
+            if grant.tag:
+                self._look_at_tag(request)
+        signer = self.keys.signer(request.target, partition)
+        # Both wait for the target, and meanwhile an administrator may have taken the rights back.
+        with self.database.transaction() as tx:
+            caller = Requester(store.enabled(tx, caller.user), store.groups_of(tx, caller.user))
+        grant = self._grant(caller, request)
+        expires_ms = min(grant.end_ms, self.now_ms() + wanted.lifetime_s * 1000)
+        credential = signer.granted(
+            *(grant, request.obj, request.object_type, caller.user, wanted.range, expires_ms)
+        )
+        return credential, grant, signer.system_id
+
+    def _grant(self, caller: Requester, request: AccessRequest) -> AllowedAccess:
+        """Raises: Refusal: the rules do not permit it."""
         try:
             with self.database.transaction() as tx:
                 grant = self._decide(tx, caller, request)
@@ -252,19 +273,7 @@ class Service:
             grant = None  # whether there is such a target is nobody's business
         if grant is None:
             raise Refusal("not-permitted", self._why_not(caller, request))
-        partition = capabilities.signing_partition(
-            request.obj, request.object_type, request.permissions
-        )
-        if wanted.refused:
-            self.keys.refused(request.target, partition, caller.user)
-            if grant.tag and self._tag_changed(request):
-                return self._one(caller, replace(wanted, refused=False))
-        signer = self.keys.signer(request.target, partition)
-        expires_ms = min(grant.end_ms, self.now_ms() + wanted.lifetime_s * 1000)
-        credential = signer.granted(
-            *(grant, request.obj, request.object_type, caller.user, wanted.range, expires_ms)
-        )
-        return credential, grant, signer.system_id
+        return grant
 
     def _why_not(self, caller: Requester, request: AccessRequest) -> str:
         """The permissions that are missing.  The same for a target that is not known here."""
@@ -282,18 +291,12 @@ class Service:
             )
         return f"{caller.user} lacks {names} on {kind} {what}".rstrip()
 
-    def _tag_changed(self, request: AccessRequest) -> bool:
-        """Whether the object has another tag than we thought; only of those that we have given one."""
-
-        def known() -> int | None:
-            with self.database.transaction() as tx:
-                return store.tag_of(tx, request.target, request.obj)
-
-        before = known()
-        if before is None:
-            return False
-        self.keys.look_at_tag(request.target, request.obj, request.object_type)
-        return known() != before
+    def _look_at_tag(self, request: AccessRequest) -> None:
+        """Ask the target for the object's tag; only of those that we have given one."""
+        with self.database.transaction() as tx:
+            known = store.tag_of(tx, request.target, request.obj)
+        if known is not None:
+            self.keys.look_at_tag(request.target, request.obj, request.object_type)
 
     def _check(self, caller: Requester, params: Params) -> Json:
         """Say whether a user would get a credential; only administrators may name another user.
