@@ -74,7 +74,9 @@ class ManagerService:
         own = dict(settings) | {"state": Setting(str(self.state), "default")}
         self.url = f"ipc://{folder / 'manager.sock'}"
         self.place = places.own_path(places.MANAGER)
-        self.notify = folder / "notify"
+        # Beside the folder, which is the manager's: there it could put a link in its place, and get what
+        # that names.
+        self.notify = folder.with_name(f"{folder.name}-notify")
         self.told: socket.socket | None = None
         # It begins as we are, so that it finds its modules wherever they lie, and becomes `uid` then.
         command = ["setpriv", "--pdeathsig", "KILL", "--no-new-privs", "--"]
