@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -54,7 +54,7 @@ def _number(table: Mapping[str, Any], name: str) -> float:
     found = table.get(name)
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise FrameError(f"SNAPSHOT: {name} is {found!r:.40}")
-    if not math.isfinite(found) or found < 0:
+    if not 0 <= found <= sys.float_info.max:  # an integer can be larger than any float
         raise FrameError(f"SNAPSHOT: {name} is {found!r:.40}")
     return found
 

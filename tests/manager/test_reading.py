@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iosd_host.control.messages import FrameError
@@ -52,6 +52,7 @@ PATHS = [
 
 @settings(max_examples=120)
 @given(st.sampled_from(PATHS), JSON)
+@example(("workers", "count"), 10**400)
 def test_whatever_it_says(path: tuple[Any, ...], value: Any) -> None:
     fields = copy.deepcopy(SNAPSHOT)
     *inner, last = path
