@@ -11,11 +11,11 @@ from iosd_host.manager.keys import (
     ADMIN,
     KEY,
     LOCAL,
-    NAME,
     VIEWER,
     ClientKeys,
     CurvePair,
     KeyHolder,
+    name_fault,
     write_key,
 )
 from iosd_host.manager.requests import AdminRequest, ManagerMethod, RequestRefused
@@ -54,8 +54,8 @@ class _KeyRequests:
     async def add(self, request: AdminRequest) -> Any:
         name, role, public = (request.params[key] for key in ("name", "role", "public"))
         keys = self._keys
-        if not NAME.fullmatch(name):
-            raise RequestRefused("bad-value", f"'{name}' is no name: letters, digits, _ . @ -")
+        if fault := name_fault(name):
+            raise RequestRefused("bad-value", fault)
         if not KEY.fullmatch(public):
             raise RequestRefused("bad-value", "a public key has 40 characters in Z85")
         if keys.who(public):

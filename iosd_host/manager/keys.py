@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iosd_host.common.whole_file import write_whole
+from iosd_host.manager.state_store import OURSELVES, PEOPLE, POLICY
 
 __all__ = [
     "ADMIN",
@@ -28,6 +29,7 @@ __all__ = [
     "CurvePair",
     "KeyHolder",
     "KeysError",
+    "name_fault",
     "read_key",
 ]
 
@@ -36,6 +38,7 @@ LOCAL = "local"  # the name of the client whose key is made here
 FILE_MOST = 16384
 CLIENTS_MOST = 1000
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
+RESERVED = frozenset((POLICY, PEOPLE, OURSELVES))  # their changes would look like the policy's
 LINE = re.compile(r"^\s*([a-z-]+)\s*[=:]\s*[\"']?(.*?)[\"']?\s*$", re.MULTILINE)
 KEY = re.compile(r"[0-9A-Za-z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")  # 32 bytes in Z85
 
@@ -63,6 +66,13 @@ class KeyHolder:
 NOBODY = KeyHolder("", "")
 Answer = Callable[[KeyHolder, bytes], Awaitable[bytes]]
 """Answers a request of a key's holder; both are JSON."""
+
+
+def name_fault(name: str) -> str:
+    """Why a client cannot have this name; "": it can."""
+    if name in RESERVED:
+        return f"'{name}' stands for others in the log of changes"
+    return "" if NAME.fullmatch(name) else f"'{name}' is no name: letters, digits, _ . @ -"
 
 
 def read_file(path: Path) -> dict[str, str]:
@@ -153,8 +163,8 @@ class ClientKeys:
 
     @staticmethod
     def _client(path: Path) -> tuple[KeyHolder, str]:
-        if not NAME.fullmatch(path.stem):
-            raise KeysError(f"{path}: the name of a client has letters, digits, _ . @ -")
+        if fault := name_fault(path.stem):
+            raise KeysError(f"{path}: {fault}")
         if path.stat().st_mode & 0o022:
             raise KeysError(f"{path}: others can write it: chmod 644 {path}")
         role = read_file(path).get("role", VIEWER)

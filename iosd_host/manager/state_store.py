@@ -30,6 +30,7 @@ from typing import Any
 
 __all__ = [
     "LEVELS",
+    "OURSELVES",
     "PEOPLE",
     "POLICY",
     "Change",

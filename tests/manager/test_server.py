@@ -28,6 +28,7 @@ from iosd_host.manager.keys import (
 )
 from iosd_host.manager.requests import SCHEMA, AdminRequest, ManagerMethod, Requests
 from iosd_host.manager.server import MESSAGE_MOST, Server, ServerError, make_pair
+from iosd_host.manager.state_store import OURSELVES, PEOPLE, POLICY
 
 DEADLINE_S = 60.0
 
@@ -263,9 +264,12 @@ def test_wrong_key_files_are_told(tmp_path: Path) -> None:
     (keys.authorized / "four.key").write_bytes(b"\xff\xfe")
     write_key(keys.authorized / "open.key", CurvePair(make_pair().public))
     (keys.authorized / "open.key").chmod(0o666)
+    for name in (POLICY, PEOPLE, OURSELVES):  # whose changes the log shows apart
+        write_key(keys.authorized / f"{name}.key", CurvePair(make_pair().public), ADMIN)
     wrong = "\n".join(keys.reload())
     for words in ("the same key", "role must be", "no key of 40", "four.key", "others can write"):
         assert words in wrong
+    assert wrong.count("stands for others in the log") == 3
     assert {each.name for each in keys.clients.values()} == {LOCAL, "one"}
 
 
