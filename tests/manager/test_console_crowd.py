@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import pwd
@@ -131,6 +132,30 @@ def test_a_crowd_of_guessers_delays_and_locks_out_nobody(tmp_path: Path) -> None
     assert 0 < sessions.delay(1.0) <= 1.0
     assert sessions.login(TOKEN, 1.0, "user 0")
     assert not sessions.delay(WRONG_S + 1)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::ffff:127.0.0.1", "::1"])
+def test_the_user_of_a_connection_costs_the_same_however_many_there_are(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a user with thousands of sockets stops the manager by asking for a session again and again."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listens = ("127.0.0.1", 0) if "127" in host else ("::1", 0)
+    with (
+        socket.create_server(listens, family=family if host == "::1" else socket.AF_INET) as server,
+        socket.socket(family) as client,
+    ):
+        client.connect((host, server.getsockname()[1]))
+        ends = server.accept()[0], client
+        ours, theirs = (each.getsockname()[:2] for each in ends)
+        with monkeypatch.context() as patched:
+            patched.setattr(sockets, "_rows", Mock(side_effect=AssertionError))
+            assert sockets.peer_uid(ours, theirs) == os.geteuid()
+            assert sockets.peer_uid(ours, (theirs[0], 1)) is None
+        refuses = Mock(side_effect=OSError(errno.EPROTONOSUPPORT, "no such protocol"))
+        monkeypatch.setattr(sockets, "_ask", refuses)
+        assert sockets.peer_uid(ours, theirs) == os.geteuid()
+        ends[0].close()
 
 
 @root
