@@ -14,7 +14,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from unittest.mock import Mock, patch
+from unittest.mock import AsyncMock, Mock, patch
 
 import pytest
 
@@ -97,6 +97,17 @@ async def test_metrics_of_a_reading_are_made_once(folder: Path) -> None:
                     assert b"iosd_target_up 1" in await found.read()
                     assert found.headers["Content-Type"].startswith(kind.partition(";")[0])
         assert made.call_count == 2
+
+
+@in_loop
+async def test_history_is_read_once_for_many(folder: Path) -> None:
+    """Administrators wait for the same thread of the store."""
+    async with serving(folder) as (_, desk, browser):
+        reading = AsyncMock(wraps=desk.manager.history)
+        with patch.object(desk.manager, "history", reading):
+            asked = [browser.json_of(f"api/history?span={3600 - count}") for count in range(20)]
+            assert {answer["span"] for answer in await asyncio.gather(*asked)} == {3600}
+        assert reading.call_count == 1
 
 
 @in_loop

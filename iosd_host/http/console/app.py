@@ -28,15 +28,15 @@ from aiohttp import web
 
 from iosd_host.common.rate_limited_log import Limited
 from iosd_host.common.users import described
+from iosd_host.http.console.curves import Curves
 from iosd_host.http.console.live import Live
 from iosd_host.http.console.sessions import Session, Sessions, TokenError
-from iosd_host.http.console.state import pushed, reading_of, serial_of, thinned, unready
+from iosd_host.http.console.state import pushed, reading_of, serial_of, unready
 from iosd_host.http.exporter import content_type, exposition
 from iosd_host.http.sockets import listener, peer_uid, process_of
 from iosd_host.manager.keys import ADMIN, Answer, KeyHolder
 from iosd_host.manager.requests import SCHEMA as ADMIN_SCHEMA
 from iosd_host.manager.requests import RequestRefused
-from iosd_host.manager.state_store import ANSWER_MOST, LEVELS
 from pyosd.serving.body import OF_STRANGERS, body_of
 from pyosd.serving.crowd import Crowd, Guest
 
@@ -61,7 +61,6 @@ EVENTS = "/api/events"
 STREAMS_MOST = 32
 STREAMS_OF_ONE_MOST = 8  # user of this host, or address
 BEAT_S = 15.0
-POINTS = 360  # of a curve
 COOKIE = "iosd-session"
 CLIENT = KeyHolder("console", ADMIN)
 METHODS = frozenset(
@@ -178,6 +177,7 @@ class Console:
         self.bad = Limited(LOG)
         self.streams: dict[int, str] = {}  # of whom each is
         self.texts: dict[tuple[str, str], tuple[object, bytes]] = {}  # by target and content type
+        self.curves = Curves(manager)
         self.crowd = Crowd(MOST, OF_ONE_MOST, IDLE_S, IDLE_S)
         self.runner: web.AppRunner | None = None
 
@@ -355,13 +355,11 @@ class Console:
     async def _history(self, request: web.Request) -> web.Response:
         target = self._target(request)
         try:
-            span = min(max(int(request.query.get("span", "3600")), 60), LEVELS[-1][1])
+            span = int(request.query.get("span", "3600"))
         except ValueError:
             raise web.HTTPBadRequest(reason="span is seconds") from None
-        step = max(LEVELS[0][0], span // POINTS)
-        loads = await self.manager.history(target.name, time.time() - span, step, ANSWER_MOST)
-        loads = await asyncio.to_thread(thinned, loads, step)
-        return web.json_response({"step": step, "span": span, "loads": loads})
+        text = await self.curves.text(target.name, span)
+        return web.Response(body=text, content_type="application/json", charset="utf-8")
 
     async def _jobs(self, request: web.Request) -> web.Response:
         """Names of jobs and users are not for everybody who reaches the address."""
