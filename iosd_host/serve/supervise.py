@@ -273,16 +273,16 @@ class Supervisor:
             config.target[f"function_{each}"].value for each in ("policy", "signers")
         )
         before = self.pools, self.config, self.signers
-        self._use(
-            pools,
-            replace(self.config, memory_budget=config.memory_budget),
-            signers_text(policy, signers),
-        )
+        after = replace(self.config, memory_budget=config.memory_budget)
         try:
+            self._use(pools, after, signers_text(policy, signers))
             await self._tell(by, why)
-        except ConfigError:
-            self._use(*before)
-            raise
+        except (ConfigError, OSError) as error:
+            with contextlib.suppress(OSError):  # the files of before are there still
+                self._use(*before)
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(f"cannot write the pools: {error}") from None
 
     def _use(self, pools: tuple[Pool, ...], config: TargetConfig, signers: str) -> None:
         """Write them to the file and have iosd-sandboxd read it; the target has not read it yet."""

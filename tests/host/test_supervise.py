@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import json
@@ -17,12 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 import pyosd
 from iosd_host.common import paths
 from iosd_host.common.run_folder import RunFolder
+from iosd_host.config.schema import ConfigError
+from iosd_host.config.source import Source
 from iosd_host.serve import preconditions
 from iosd_host.serve.parts import TargetConfig
 from iosd_host.serve.preconditions import (
@@ -32,6 +36,7 @@ from iosd_host.serve.preconditions import (
     portal_fault,
     prepare_store,
 )
+from iosd_host.serve.supervise import Supervisor
 from iosd_host.serve.tgtd import Tgtd, find_tgtd
 from pyosd import Chap, LoginRejected
 from tests import warm
@@ -425,6 +430,25 @@ def test_unknown_option_of_the_module(folder: Path) -> None:
 def test_options_for_tests_are_not_in_the_product(folder: Path, option: str) -> None:
     words = refused(folder / "data", "--portal", "127.0.0.1:0", "--module-option", option, code=1)
     assert f"option '{option.partition('=')[0]}' is unknown" in words
+
+
+def test_a_reload_without_room_for_its_files_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asked hears it, and what is said to be served is served."""
+    supervisor = object.__new__(Supervisor)
+    supervisor.config = TargetConfig(tmp_path, ("127.0.0.1", 0))
+    supervisor.pools, supervisor.signers, supervisor.level = (), "policy unsigned\n", "minimal"
+    supervisor.services, supervisor.manager = [], None
+    empty = tmp_path / "iosd.toml"
+    empty.touch()
+    before = supervisor.pools, supervisor.config, supervisor.signers
+    full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr(supervisor, "write_pools", full)
+    config, _ = Source(empty).read()
+    with pytest.raises(ConfigError, match="No space left"):
+        asyncio.run(supervisor.take(config, "root", ""))
+    assert (supervisor.pools, supervisor.config, supervisor.signers) == before
 
 
 @pytest.mark.tgtd
