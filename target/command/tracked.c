@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "command/authorise.h"
 #include "command/complete.h"
 #include "object/tracking.h"
 #include "object/txn_run.h"
@@ -224,9 +225,27 @@ enum osd_status osd_tracked_walk(struct osd_tracked *tracked, struct osd_txn *tx
 	return status;
 }
 
+/* Another collection may have the id by now.  The command itself reports that there is none. */
+static enum osd_status authorise_again(struct osd_command_context *ctx, struct osd_txn *txn)
+{
+	enum osd_status status;
+
+	if (ctx->def->flags & OSD_CMD_REQUESTED_ID)
+		return OSD_OK;
+	ctx->txn = txn;
+	status = osd_authorise_again(ctx);
+	ctx->txn = NULL;
+	return osd_status_is_gone(status) ? OSD_OK : status;
+}
+
 static enum osd_status begin(struct osd_tracked *tracked, struct osd_txn *txn)
 {
-	return tracked->def->begin && !tracked->begun ? tracked->def->begin(tracked, txn) : OSD_OK;
+	enum osd_status status = OSD_OK;
+
+	if (tracked->begun)
+		return OSD_OK;
+	status = authorise_again(tracked->ctx, txn);
+	return status == OSD_OK && tracked->def->begin ? tracked->def->begin(tracked, txn) : status;
 }
 
 static enum osd_status step_in(struct osd_txn *txn, void *arg)
