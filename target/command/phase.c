@@ -148,24 +148,6 @@ enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn)
 	return status;
 }
 
-enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn)
-{
-	enum osd_status status = osd_phase_set(request, txn);
-
-	return status == OSD_OK ? osd_phase_get(request, txn) : status;
-}
-
-enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd_txn *txn)
-{
-	uint64_t used = 0;
-	enum osd_status status = osd_phase_set(request, txn);
-
-	if (status == OSD_OK && request->attributes && measures(request))
-		status = osd_object_used(txn, request->object, &used);
-	request->capacity_change = -(int64_t)used;
-	return status == OSD_OK ? osd_phase_get(request, txn) : status;
-}
-
 /* While the command ran, another object may have got the id. */
 static enum osd_status check_same(const struct osd_request *request, struct osd_txn *txn)
 {
@@ -180,11 +162,29 @@ static enum osd_status check_same(const struct osd_request *request, struct osd_
 									   : status;
 }
 
+enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn)
+{
+	enum osd_status status = check_same(request, txn);
+
+	if (status == OSD_OK)
+		status = osd_phase_set(request, txn);
+	return status == OSD_OK ? osd_phase_get(request, txn) : status;
+}
+
+enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd_txn *txn)
+{
+	uint64_t used = 0;
+	enum osd_status status = osd_phase_set(request, txn);
+
+	if (status == OSD_OK && request->attributes && measures(request))
+		status = osd_object_used(txn, request->object, &used);
+	request->capacity_change = -(int64_t)used;
+	return status == OSD_OK ? osd_phase_get(request, txn) : status;
+}
+
 static enum osd_status set_then_get_in(struct osd_txn *txn, void *arg)
 {
-	enum osd_status status = check_same(arg, txn);
-
-	return status == OSD_OK ? osd_phase_set_then_get(arg, txn) : status;
+	return osd_phase_set_then_get(arg, txn);
 }
 
 enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request)
