@@ -6,8 +6,11 @@ async_connection.py is the same for an event loop.
 Not here: reconnecting and retrying (session.py), the text of a login (login.py).
 
 Any thread may submit and wait.  One waiting thread at a time, the leader, polls the socket without
-holding the lock; the others sleep on a condition.  A thread that finds answers while it sends wakes
-the leader through an eventfd.
+holding the lock; the others sleep.  A thread that finds answers while it sends wakes the leader through
+an eventfd.
+An interrupt (Ctrl-C) may come to the main thread at the end of any call.  So a thread gives the lock up
+before it waits, and takes it by `with` alone: where it would take it back, an interrupt leaves it with a
+lock to release that is another thread's.  threading.Condition has such a place.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator
+from itertools import chain, starmap
 from typing import Any, TypeVar
 
 from pyosd import _core
@@ -39,6 +43,7 @@ CLOSED = "the session was closed"
 _LOGOUT_TIMEOUT = 2.0
 _TASKS_MOST = _core.TASKS_MAX - 16  # some are kept for logout and task management
 _OPCODE_MASK = 0x3F
+_LONGEST_WAIT = 3600.0  # seconds in one call: those of the kernel end
 
 
 class Task:
@@ -109,9 +114,10 @@ class Connection:
         self._sock = open_socket(*address, timeout)
         self._core = _core.Session(self._sock.fileno(), parameters.max_segment)
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._leader = False
+        self._leader: object = None  # of the thread that polls
+        self._asleep: list[threading.Lock] = []  # of threads that wait
         self._tasks: dict[int, Task] = {}
+        self._finished: list[tuple[int, Any]] = []
         self._failure: tuple[type[Unreachable], str] | None = None
         self._closing = False
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -150,12 +156,18 @@ class Connection:
     def submit(self, command: Command, lun: int) -> Task:
         """Send a SCSI command.  Raises: SessionLost; ValueError: an argument is out of range."""
         task = Task()
-        with self._lock:
-            self._wait_for_room()
-            self._check()
-            task.tag = submit(self._core, command, lun)
-            self._register(task)
-        return task
+        while True:
+            with self._lock:
+                self._check()
+                if self._core.outstanding < _TASKS_MOST:
+                    task.tag = submit(self._core, command, lun)
+                    self._register(task)
+                    return task
+            self._wait_until(self._has_room, time.monotonic() + self._timeout)
+
+    def _has_room(self) -> bool:
+        """Whether another command can be sent, or none any more.  Lock held."""
+        return self._failure is not None or self._core.outstanding < _TASKS_MOST
 
     def request(self, request: PduRequest) -> Task:
         """Send a PDU that is no SCSI command.  Raises: SessionLost."""
@@ -183,7 +195,7 @@ class Connection:
             if not task.done:
                 task.answer = (TASK_ABORTED, b"", b"", 0, 0, 0)
                 task.done = True
-                self._changed.notify_all()
+                self._wake_others()
 
     def converse(self, dialogue: Generator[PduRequest, ChapAnswer, T], deadline: float) -> T:
         """Carry a dialogue of login.py to its end.  Raises: what it raises; SessionLost."""
@@ -211,68 +223,96 @@ class Connection:
         Raises: CommandTimeout: none came, and the session was dropped; SessionLost: it was lost.
         """
         if not task.done:
-            with self._lock:
-                self._wait_until(lambda: task.done, deadline)
+            self._wait_until(lambda: task.done, deadline)
         if task.answer is None:
             raise self._error()
         return task.answer
 
     def _wait_until(self, happened: Callable[[], bool], deadline: float) -> None:
-        """Serve the socket, or have another thread do it, until something has happened.  Lock held.
+        """Serve the socket, or have another thread do it, until something has happened.  Lock not held.
 
+        happened: called with the lock held.
         Raises: CommandTimeout: it did not, and the session was dropped.
         """
-        while not happened():
-            if self._leader:
-                self._changed.wait(max(0.0, deadline - time.monotonic()))
-            else:
-                self._lead(happened, deadline)
-            if not happened() and time.monotonic() >= deadline:
-                self._fail(SessionLost, "the session was dropped: a command got no answer")
-                raise CommandTimeout("no answer from the target in time")
-
-    def _wait_for_room(self) -> None:
-        """Wait while the core has as many requests under way as it can.  Lock held."""
-        if self._core.outstanding < _TASKS_MOST:
-            return
-        deadline = time.monotonic() + self._timeout
-        self._wait_until(
-            lambda: self._failure is not None or self._core.outstanding < _TASKS_MOST, deadline
-        )
-
-    def _error(self) -> Unreachable:
-        kind, text = self._failure or (SessionLost, "the session was lost")
-        return kind(text)
+        me = object()
+        while True:
+            asleep = None
+            try:
+                with self._lock:
+                    if self._leader is None:
+                        self._harvest()  # what an interrupted thread has left
+                    if happened():
+                        return
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        self._fail(SessionLost, "the session was dropped: a command got no answer")
+                        raise CommandTimeout("no answer from the target in time")
+                    if self._leader is None:
+                        self._leader = me
+                        self._poll_for_events()
+                    else:
+                        asleep = threading.Lock()
+                        asleep.acquire()
+                        self._asleep.append(asleep)
+                if asleep is not None:
+                    asleep.acquire(timeout=min(left, _LONGEST_WAIT))
+                else:
+                    self._lead(happened, deadline)
+            finally:
+                if self._leader is me:
+                    try:
+                        self._resign(me)
+                    except BaseException:  # an interrupt
+                        self._resign(me)
+                        raise
 
     def _lead(self, happened: Callable[[], bool], deadline: float) -> None:
-        """Poll and serve the socket until that happened or it is too late.  Lock held."""
-        self._leader = True
-        try:
-            while not happened():
-                left = deadline - time.monotonic()
-                if left <= 0:
+        """Poll and serve the socket until that happened or it is too late.  Lock not held."""
+        while (left := deadline - time.monotonic()) > 0:
+            ready = self._poll.poll(min(left, _LONGEST_WAIT) * 1000 + 1)
+            with self._lock:
+                if (self._wake, select.POLLIN) in ready:
+                    os.eventfd_read(self._wake)
+                if self._failure is None:
+                    self._service()
+                if happened():
+                    self._end_leading()
                     return
-                self._poll_once(left)
-        finally:
-            self._leader = False
-            self._changed.notify_all()
-            if self._closing:
-                self._release()
+                self._poll_for_events()
 
-    def _poll_once(self, seconds: float) -> None:
+    def _poll_for_events(self) -> None:
+        """Have the next poll() wait for what the core waits for.  Lock held."""
         events = self._core.events()
         if events != self._polled_events:
             self._poll.modify(self._sock, events)
             self._polled_events = events
-        self._lock.release()
-        try:
-            ready = self._poll.poll(min(seconds, 3600.0) * 1000 + 1)
-        finally:
-            self._lock.acquire()
-        if any(fd == self._wake for fd, _ in ready):
-            os.eventfd_read(self._wake)
-        if self._failure is None:
-            self._service()
+
+    def _end_leading(self) -> None:
+        """Let another thread lead.  Lock held."""
+        self._wake_others()
+        if self._closing:
+            self._release()
+        self._leader = None  # the last: after an interrupt all of this is repeated
+
+    def _resign(self, leader: object) -> None:
+        """Let another thread lead, if this one still does."""
+        with self._lock:
+            if self._leader is leader:
+                self._end_leading()
+
+    def _wake_others(self) -> None:
+        """Let all threads that sleep see what has happened.  Lock held.
+
+        An interrupt leaves them to the next time: then some have got their locks already.
+        """
+        for each in self._asleep:
+            if each.locked():
+                each.release()
+        self._asleep.clear()
+
+    def _error(self) -> Unreachable:
+        kind, text = self._failure or (SessionLost, "the session was lost")
+        return kind(text)
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -281,7 +321,14 @@ class Connection:
     def _register(self, task: Task) -> None:
         """Remember a task just submitted, and send what the socket takes.  Lock held."""
         self._tasks[task.tag] = task
-        found = self._service()
+        try:
+            found = self._service()
+        except BaseException:  # an interrupt, which may have come before others got their answers
+            self._harvest()
+            self._wake_others()
+            if self._leader:
+                os.eventfd_write(self._wake, 1)
+            raise
         if self._leader and (found or self._core.events() != self._polled_events):
             os.eventfd_write(self._wake, 1)
 
@@ -303,16 +350,20 @@ class Connection:
         return found
 
     def _harvest(self) -> bool:
-        finished = self._core.done()
-        for tag, answer in finished:
-            task = self._tasks.pop(tag, None)
-            if task is None:
-                continue  # Ctrl-C came between the core's submit() and _register()
-            task.answer = answer
-            task.done = True
-        if finished:
-            self._changed.notify_all()
-        return bool(finished)
+        """Hand out what is done.  An interrupt leaves the rest for the next time."""
+        # Not `+= self._core.done()`: an interrupt at the end of that call would drop its value.
+        self._finished += chain.from_iterable(starmap(self._core.done, [()]))
+        found = bool(self._finished)
+        while self._finished:
+            tag, answer = self._finished[-1]
+            task = self._tasks.get(tag)
+            if task is not None:  # Ctrl-C may have come between the core's submit() and _register()
+                task.answer, task.done = answer, True
+                self._tasks.pop(tag, None)
+            self._finished.pop()
+        if found:
+            self._wake_others()
+        return found
 
     def _fail(self, kind: type[Unreachable], text: str) -> None:
         """End the session: every task without an answer is done without one.  Lock held."""
@@ -320,7 +371,7 @@ class Connection:
             self._failure = (kind, text)
             self._core.fail()
             self._harvest()
-            self._changed.notify_all()
+            self._wake_others()
             if self._leader:
                 os.eventfd_write(self._wake, 1)
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
+import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -17,11 +22,13 @@ from pyosd.cluster.at_once import at_once
 from pyosd.commands.async_unit import AsyncCommands
 from pyosd.commands.dialogue import Dialogue, finish, start
 from pyosd.errors import SessionLost, Unreachable
+from pyosd.iscsi import connection
 from pyosd.iscsi.connection import Connection
 from pyosd.wire.transport import Command, Response
 from tests.client.fake_target import FakeTarget, Peer
 
 DEADLINE_S = 30
+READ = b"\x88\x85"
 
 
 class Ends:
@@ -203,6 +210,72 @@ def test_an_interrupt_between_sending_and_noting_a_command(
             target.test_unit_ready()
         target.test_unit_ready()
         target.test_unit_ready()
+
+
+class Interrupts:
+    """Profiles this thread, and interrupts it in connection.py at the call with this number.
+
+    There, at the beginning of a function and when one of C returns, Python handles signals.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if frame.f_code.co_filename == connection.__file__ and event in ("call", "c_return"):
+            self.left -= 1
+            if not self.left:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    def interrupt(self, call: Callable[[], object]) -> bool:
+        """Call it.  Returns: whether it was interrupted."""
+        sys.setprofile(self)
+        try:
+            call()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_an_interrupt_anywhere_leaves_others_their_answers(leads: bool) -> None:
+    """The thread that is interrupted polls, or waits for the one that does."""
+    came = threading.Semaphore(0)
+
+    def answer(peer: Peer) -> None:
+        """A READ is answered when the next other command comes."""
+        peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        held = list[int]()
+        while (pdu := peer.receive()).opcode == 1:
+            if pdu.bhs[40:42] == READ:
+                held.append(pdu.tag)
+                came.release()
+                continue
+            while held:
+                peer.data_in(held.pop(), b"x")
+            peer.status(pdu.tag)
+        peer.send(peer.header(0x26, 0x80, pdu.tag))  # of a logout
+
+    with FakeTarget(answer) as fake, connect(fake.url, timeout=DEADLINE_S) as target:
+        own = target._iscsi._connection
+        for number in count(1):
+            reading = target.submit(requests.read(ref(0x10000, 0x10000), 0, 1))
+            assert came.acquire(timeout=DEADLINE_S)
+            with ThreadPoolExecutor(1) as pool:
+                read = pool.submit(reading.reply) if not leads else None
+                while not leads and not own._leader:
+                    pass
+                interrupted = Interrupts(number).interrupt(target.test_unit_ready)
+                target.test_unit_ready()
+                reply = read.result(DEADLINE_S) if read else reading.reply()
+            assert bytes(reply.data) == b"x"
+            assert not own._lock.locked() and not own._leader
+            if not interrupted:
+                break
+    assert number > 10
 
 
 def test_what_was_started_can_be_finished_after_a_cancellation() -> None:
