@@ -385,6 +385,21 @@ class Connection:
             if not self._leader:
                 self._release()
 
+    def forget(self) -> None:
+        """Leave the session to the parent, in a process that fork() has made.  Nothing is sent.
+
+        Two processes on one connection would take each other's answers.  The other threads, which may
+        have held the lock or been inside the core, are not in this process.
+        """
+        self._lock = threading.Lock()
+        self._leader = None
+        self._asleep.clear()
+        self._failure = self._failure or (SessionLost, "the session is the parent process's")
+        for task in self._tasks.values():
+            task.done = True
+        self._tasks.clear()
+        self._release()
+
     def _release(self) -> None:
         """Close the descriptors, once nobody polls them.  Lock held."""
         self._sock.close()

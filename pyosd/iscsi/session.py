@@ -13,6 +13,7 @@ import re
 import socket
 import threading
 import time
+import weakref
 from copy import copy
 from dataclasses import replace
 from enum import IntEnum
@@ -255,6 +256,7 @@ class IscsiTransport(Reconnecting):
         super().__init__(address, **options)
         self._lock = threading.Lock()
         self._connection = self._connect()
+        _transports.add(self)
 
     @property
     def bytes_sent(self) -> int:
@@ -344,6 +346,22 @@ class IscsiTransport(Reconnecting):
         with self._lock:
             connection = self._connection
         connection.close()
+
+    def forget(self) -> None:
+        """Leave the session to the parent (Connection.forget); the next command connects anew."""
+        self._lock = threading.Lock()
+        self._connection.forget()
+
+
+_transports = weakref.WeakSet[IscsiTransport]()
+
+
+def _after_fork() -> None:
+    for transport in _transports:
+        transport.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def discover(

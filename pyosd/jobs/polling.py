@@ -7,6 +7,7 @@ Not here: what is asked (dialogues/rounds.py).
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -145,12 +146,27 @@ def _give_up(jobs: list[Followed], error: Exception) -> None:
         job.lose(error)
 
 
-_watchers: weakref.WeakKeyDictionary[Commands, _Watcher] = weakref.WeakKeyDictionary()
-_watchers_lock = threading.Lock()
+class _Watchers:
+    """The watcher of each target."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Have none: after a fork() their threads are the parent's, and one may have held the lock."""
+        self._lock = threading.Lock()
+        self._found: weakref.WeakKeyDictionary[Commands, _Watcher] = weakref.WeakKeyDictionary()
+
+    def of(self, commands: Commands) -> _Watcher:
+        """The watcher of a target."""
+        with self._lock:
+            return self._found.setdefault(commands, _Watcher())
+
+
+_watchers = _Watchers()
+os.register_at_fork(after_in_child=_watchers.forget)
 
 
 def watch(job: Followed) -> None:
     """Have a thread ask for the job until it has ended."""
-    with _watchers_lock:
-        watcher = _watchers.setdefault(job.commands, _Watcher())
-    watcher.add(job)
+    _watchers.of(job.commands).add(job)

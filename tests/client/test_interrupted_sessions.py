@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -315,6 +316,49 @@ def test_what_was_started_can_be_finished_after_a_cancellation() -> None:
 
     asyncio.run(main())
     assert heard == [True]
+
+
+FORKED = """
+import os, sys, threading, pyosd
+target, obj = pyosd.connect(sys.argv[1]), pyosd.ref(0x10000, 0x10000)
+# A thread waits for an answer that does not come, and polls the socket.
+threading.Thread(target=target.read, args=(obj, 0, 1), daemon=True).start()
+while not target._iscsi._connection._leader:
+    pass
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+read = "".join(bytes(target.read(obj, 0, 1)).decode() for _ in range(3))
+print("parent" if child else "child", read, flush=True)
+if not child:
+    target.close()
+os._exit(0)
+"""
+
+
+def test_a_forked_child_has_a_session_of_its_own() -> None:
+    """On the parent's, each of the two would take answers of the other."""
+
+    def answer_reads(peer: Peer, data: bytes) -> None:
+        for _ in range(3):
+            peer.data_in(peer.receive().tag, data)
+
+    def parent_and_child(peer: Peer) -> None:
+        peer.receive()
+        sock, _ = fake._listener.accept()
+        with sock:
+            child = Peer(sock)
+            child.login()
+            answer_reads(child, b"c")
+            logout = child.receive()
+            child.send(child.header(0x26, 0x80, logout.tag))
+        answer_reads(peer, b"p")
+
+    with FakeTarget(parent_and_child) as fake:
+        command = [sys.executable, "-c", FORKED, fake.url]
+        done = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+    assert done.stderr == b""
+    assert done.stdout.splitlines() == [b"child ccc", b"parent ppp"]
 
 
 def test_an_interrupt_waits_for_no_target() -> None:
