@@ -7,6 +7,8 @@ Not here: reconnecting and repeating (async_session.py), the text of a login (lo
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import select
 import socket
 from collections.abc import Callable, Coroutine, Generator
@@ -14,7 +16,15 @@ from typing import Any, TypeVar
 
 from pyosd import _core
 from pyosd.errors import CommandTimeout, ProtocolError, SessionLost, Unreachable
-from pyosd.iscsi.connection import CLOSED, message_meaning, open_socket, scsi_response, submit
+from pyosd.iscsi.connection import (
+    CLOSED,
+    cannot_connect,
+    message_meaning,
+    peer_name,
+    ready_socket,
+    scsi_response,
+    submit,
+)
 from pyosd.iscsi.login import (
     ChapAnswer,
     LoginParameters,
@@ -29,6 +39,32 @@ from pyosd.wire.transport import Command, Response
 T = TypeVar("T")
 _LOGOUT_TIMEOUT = 2.0
 _NO_TASK = 0xFFFF_FFFF
+
+
+async def open_socket(host: str, port: int) -> socket.socket:
+    """Connect over TCP to the first address that answers.
+
+    A thread resolves the name, and no thread waits for the answer: cancelling ends the attempt.
+    Raises: OSError.
+    """
+    loop = asyncio.get_running_loop()
+    failure = OSError("the name has no address")
+    for family, kind, protocol, _, place in await loop.getaddrinfo(
+        peer_name(host), port, type=socket.SOCK_STREAM
+    ):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            await loop.sock_connect(sock, place)
+            return ready_socket(sock)
+        except OSError as error:
+            sock.close()
+            number = error.errno or errno.EIO  # the loop's own text repeats the address
+            failure = OSError(number, os.strerror(number))
+        except BaseException:
+            sock.close()
+            raise
+    raise failure
 
 
 class AsyncConnection:
@@ -54,8 +90,13 @@ class AsyncConnection:
         cls, address: tuple[str, int], parameters: LoginParameters, timeout: float
     ) -> AsyncConnection:
         """Connect and log in within timeout seconds.  Raises: Unreachable and its children."""
-        loop = asyncio.get_running_loop()
-        sock = await loop.run_in_executor(None, open_socket, *address, timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                sock = await open_socket(*address)
+        except TimeoutError:
+            raise cannot_connect(*address, TimeoutError("timed out")) from None
+        except OSError as error:
+            raise cannot_connect(*address, error) from None
         connection = cls(sock, parameters.max_segment)
         try:
             async with asyncio.timeout(timeout):
@@ -72,6 +113,11 @@ class AsyncConnection:
     def failed(self) -> bool:
         """Whether the session is over."""
         return self._failure is not None
+
+    @property
+    def at_home(self) -> bool:
+        """Whether the running event loop is the connection's, which alone gets its answers."""
+        return asyncio.get_running_loop() is self._loop
 
     @property
     def bytes_sent(self) -> int:
@@ -221,7 +267,8 @@ class AsyncConnection:
         """Log out, at most 2 s, and close.  Never raises."""
         self._closing = True
         try:
-            await asyncio.wait_for(self.request(logout_request()), _LOGOUT_TIMEOUT)
+            if self.at_home:
+                await asyncio.wait_for(self.request(logout_request()), _LOGOUT_TIMEOUT)
         except (Unreachable, TimeoutError):
             pass
         finally:  # also if this is cancelled

@@ -61,9 +61,13 @@ class AsyncIscsiTransport(Reconnecting):
         return await AsyncConnection.connect(place, self._parameters, self.timeout)
 
     async def _live(self) -> AsyncConnection:
-        """The connection, a new one if need be."""
+        """The connection, a new one if need be.  Raises: RuntimeError: it is another event loop's."""
         connection = self._connection
         if connection is not None and not connection.failed and not self._closed:
+            if not connection.at_home:
+                raise RuntimeError(
+                    "the session belongs to another event loop: connect anew in each asyncio.run()"
+                )
             return connection
         seen, since = self._in_vain, time.monotonic()
         async with self._lock:

@@ -87,19 +87,30 @@ def message_meaning(header: bytes) -> str:
     return ""
 
 
+def peer_name(host: str) -> Any:
+    """A host as getaddrinfo() takes it, which would import the codec of international names for a str."""
+    return host.encode() if host.isascii() else host
+
+
+def ready_socket(sock: socket.socket) -> socket.socket:
+    """A connected socket with the options of a session."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setblocking(False)
+    return sock
+
+
+def cannot_connect(host: str, port: int, error: OSError) -> Unreachable:
+    """The exception for a target that TCP does not reach."""
+    return Unreachable(f"cannot connect to {host}:{port}: {error.strerror or error}")
+
+
 def open_socket(host: str, port: int, timeout: float) -> socket.socket:
     """Connect over TCP, non-blocking from then on.  Raises: Unreachable."""
     try:
-        # getaddrinfo() would import the codec of international names for a str of any kind
-        name: Any = host.encode() if host.isascii() else host
-        sock = socket.create_connection((name, port), timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setblocking(False)
+        return ready_socket(socket.create_connection((peer_name(host), port), timeout))
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise Unreachable(f"cannot connect to {host}:{port}: {reason}") from None
-    return sock
+        raise cannot_connect(host, port, error) from None
 
 
 class Connection:

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from types import FrameType
 from typing import Any
@@ -75,6 +75,48 @@ def test_a_close_that_is_cancelled_closes() -> None:
 
     with FakeTarget(ends) as fake:
         asyncio.run(main(fake.url))
+
+
+def test_a_login_that_is_cancelled_leaves_no_thread_behind() -> None:
+    """A target that TCP does not reach holds up neither the loop nor the end of the program."""
+
+    async def main(url: str) -> None:
+        connecting = asyncio.create_task(aio.connect(url, timeout=36_000)._connect())
+        await asyncio.wait([connecting], timeout=0.2)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        place = full.getsockname()
+        for _ in range(3):  # more than wait to be accepted: the kernel answers no others
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(place)
+        url = f"iscsi://127.0.0.1:{place[1]}/iqn.2026-11.org.iosd:fake/1"
+        program = threading.Thread(target=asyncio.run, args=(main(url),), daemon=True)
+        program.start()
+        program.join(DEADLINE_S)
+        assert not program.is_alive()
+
+
+def test_a_session_serves_one_event_loop() -> None:
+    """In another one, answers would not come; the session can be closed there."""
+    ends = Ends(silent)
+
+    async def ask(target: aio.AsyncTarget) -> None:
+        for call in (target.test_unit_ready, target.ping):
+            with pytest.raises(RuntimeError, match="belongs to another event loop"):
+                await call()
+        await target.close()
+
+    async def log_in(url: str) -> aio.AsyncTarget:
+        return await aio.connect(url)
+
+    with FakeTarget(ends) as fake:
+        asyncio.run(ask(asyncio.run(log_in(fake.url))))
+        assert ends.closed.wait(DEADLINE_S)
 
 
 def test_a_close_that_is_interrupted_closes(monkeypatch: pytest.MonkeyPatch) -> None:
