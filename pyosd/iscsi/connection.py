@@ -108,7 +108,8 @@ def cannot_connect(host: str, port: int, error: OSError) -> Unreachable:
 def open_socket(host: str, port: int, timeout: float) -> socket.socket:
     """Connect over TCP, non-blocking from then on.  Raises: Unreachable."""
     try:
-        return ready_socket(socket.create_connection((peer_name(host), port), timeout))
+        wait = min(timeout, _LONGEST_WAIT)
+        return ready_socket(socket.create_connection((peer_name(host), port), wait))
     except OSError as error:
         raise cannot_connect(host, port, error) from None
 

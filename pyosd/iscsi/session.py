@@ -198,6 +198,10 @@ class Reconnecting:
         """Args: timeout: seconds a command, and a login, may take.
         reconnect_timeout: how long to try to connect anew; 0: never.
         """
+        if not timeout > 0:
+            raise ValueError(f"timeout is more than 0 seconds, not {timeout}")
+        if not reconnect_timeout >= 0:
+            raise ValueError(f"reconnect_timeout is at least 0 seconds, not {reconnect_timeout}")
         self.address = address
         self.timeout = timeout
         self._reconnect_timeout = reconnect_timeout

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import count
+from math import inf, nan
 from types import FrameType
 from typing import Any
 
@@ -99,6 +100,20 @@ def test_a_login_that_is_cancelled_leaves_no_thread_behind() -> None:
         program.start()
         program.join(DEADLINE_S)
         assert not program.is_alive()
+
+
+@pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": nan}, {"reconnect_timeout": -1}])
+def test_a_time_out_that_is_none(options: dict[str, float]) -> None:
+    (name,) = options
+    faces: list[Any] = [connect, aio.connect]
+    for log_in in faces:
+        with pytest.raises(ValueError, match=f"{name} is"):
+            log_in("iscsi://127.0.0.1:1/iqn.2026-11.org.iosd:fake/1", **options)
+
+
+def test_a_wait_without_an_end() -> None:
+    with FakeTarget(answer_once) as fake, connect(fake.url, timeout=inf) as target:
+        target.test_unit_ready()
 
 
 def test_a_session_serves_one_event_loop() -> None:
