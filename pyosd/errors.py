@@ -11,7 +11,8 @@ Not here: which sense data becomes which exception (wire/sense.py).
 from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor, CancelledError
-from typing import TYPE_CHECKING, Protocol
+from errno import EEXIST, EISDIR, ENOENT, ENOTDIR
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,17 +141,25 @@ class FunctionInUse(Conflict):
 class NoSuchName(NotFound, FileNotFoundError):
     """The directory has no such name (docs/names.md)."""
 
+    errno = ENOENT
+
 
 class NameExists(Exists, FileExistsError):
     """The directory already has this name."""
+
+    errno = EEXIST
 
 
 class NotADirectory(Invalid, NotADirectoryError):
     """A name of the path is no directory."""
 
+    errno = ENOTDIR
+
 
 class IsADirectory(Invalid, IsADirectoryError):
     """The name is that of a directory, but the command needs a user object."""
+
+    errno = EISDIR
 
 
 class NameChanged(Conflict):
@@ -236,7 +245,7 @@ class Unreachable(OSDError, ConnectionError):
         super().__init__(0, 0, 0, text, sam_status=0)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.text,))
+        return (type(self), (self.text,), self.__dict__)
 
 
 class SessionLost(Unreachable):
@@ -261,9 +270,6 @@ class LoginRejected(Unreachable):
         super().__init__(text)
         self.status = status
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.text, self.status))
-
 
 class EndedJob(Protocol):
     """The job of a JobError: a Job or an AsyncJob."""
@@ -272,10 +278,18 @@ class EndedJob(Protocol):
     name: str
 
 
+class NamedJob(NamedTuple):
+    """The job of a JobError that came from another process: there are no commands for it here."""
+
+    id: ObjectRef
+    name: str
+
+
 class JobError(Exception):
     """A job did not end COMPLETED, or its end cannot be found out.
 
-    job: the job.  reason: its reason number (see iosd-reasons(7)).  hint: a remedy.
+    job: the job; after pickling, which leaves the session behind, its id and name.
+    reason: its reason number (see iosd-reasons(7)).  hint: a remedy.
     """
 
     def __init__(self, job: EndedJob | None, reason: int, hint: str, text: str = "") -> None:
@@ -284,6 +298,11 @@ class JobError(Exception):
         self.reason = reason
         self.hint = hint
         self.text = text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        job = self.job and NamedJob(self.job.id, self.job.name)
+        state = self.__dict__ | {"job": job}
+        return (type(self), (job, self.reason, self.hint, self.text), state)
 
     def __str__(self) -> str:
         return self.text or f"job ended with reason {self.reason}"

@@ -61,6 +61,9 @@ class IncompleteError(Exception):
         )
         self.failed, self.lost = failed, dict(lost)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.failed, self.lost))
+
 
 class Run:
     """One function over many objects.  Iterate over it to get the ObjectOutcome of each as it ends.

@@ -51,6 +51,11 @@ class Signing:
 
             self._signer = Signer(credentials)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError(
+            "a session with a target cannot be pickled or copied: connect in each process"
+        )
+
     @property
     def signer(self) -> Signer:
         """Signs requests; without a source it signs those that come with a credential."""

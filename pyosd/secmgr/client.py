@@ -59,7 +59,7 @@ class SecmgrUnreachable(errors.Unreachable):
 class AccessRefused(errors.PermissionDenied):
     """The security manager gives the user no credential.  hint: what to do about it."""
 
-    def __init__(self, text: str, *, known: bool) -> None:
+    def __init__(self, text: str, *, known: bool = True) -> None:
         """known: the security manager knows the user."""
         super().__init__(0, 0, 0, text, sam_status=0)
         if not known:
@@ -69,6 +69,9 @@ class AccessRefused(errors.PermissionDenied):
             )
         elif " lacks " in text:
             self.hint = "an administrator of the security manager permits more: 'osd acl add'"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.text,), self.__dict__)
 
 
 class SecmgrRefused(errors.OSDError):

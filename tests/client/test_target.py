@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path, PurePosixPath
@@ -113,6 +114,17 @@ def test_an_option_of_the_wrong_type(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=text):
         target.exec("pass", zone=zone, **options)
+
+
+def test_what_belongs_to_a_session_is_not_pickled(face: Face, zone: ObjectRef) -> None:
+    job = face.exec("pass", zone=zone)
+    for thing, remedy in (
+        (face.behind, "connect in each process"),
+        (face.behind.fs, "connect in each process"),
+        (job.behind, r"target.job\(id\) makes another"),
+    ):
+        with pytest.raises(TypeError, match=remedy):
+            pickle.dumps(thing)
 
 
 def test_what_is_no_job() -> None:

@@ -60,6 +60,9 @@ class Followed:
         self._final: JobStatus | None = None
         self._seen: JobState | None = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a job cannot be pickled or copied: target.job(id) makes another of its id")
+
     @property
     def final(self) -> JobStatus | None:
         """The status after the end, if that is known here."""
