@@ -42,6 +42,7 @@ from pyosd.types import (
     check_refs,
     check_str,
 )
+from pyosd.wire.capability import check_permission
 from pyosd.wire.cdb import Encoded, Request
 from pyosd.wire.reply import Reply
 from pyosd.wire.transport import Command, Response
@@ -266,6 +267,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
     "Iterable[ObjectRef]": check_refs,
     "Iterable[AttributeId]": check_attribute_ids,
     "Iterable[AttributeValue]": check_attribute_values,
+    "Permission": check_permission,
 }
 """The check of an argument, by the annotation of its parameter, which can also permit None."""
 

@@ -255,8 +255,9 @@ def prepare(
             the same release of Python.
         predecessor: the earlier job of the same submitter that this job runs again.  If code is None,
             its code runs, with its arguments if args are None; see Target.retry().
-        rights: permissions in the zone, if the target requires credentials.  They end with the
-            credential of the submitter.
+        rights: permissions in the zone, if the target requires credentials: of pyosd.wire.capability
+            JOB_RIGHTS (all), READ_ONLY, or Permission(0).  They end with the credential of the
+            submitter.
         home: the cost of the job at the client; the job cannot change objects then.  If the target
             expects to take longer, it refuses the job (PushedBack), or ends it, or members of an
             array, with reason 119.  Target.run() sends this, and runs such a job at the client.
@@ -467,6 +468,9 @@ def _send_once(prepared: Prepared) -> Dialogue[ExecReply]:
 
         if why := (yield from explain_refusal(params, error)):
             error.text = f"{why} ({error.text})"
+        raise
+    except MISTAKES:  # an option is first looked at where it is encoded
+        name_mistake(ExecParams, (), vars(params))
         raise
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyosd.types import ObjectRef, ObjectType, ref
+from pyosd.types import ObjectRef, ObjectType, ref, shown
 
 if TYPE_CHECKING:
     import hashlib
@@ -29,6 +29,7 @@ __all__ = [
     "Need",
     "Permission",
     "SecurityMethod",
+    "check_permission",
     "digest_of",
     "mac",
     "method_name",
@@ -94,6 +95,14 @@ JOB_RIGHTS = (
     | Permission.APPEND
 )
 """Default permissions of a job in its zone, in addition to the permission to run."""
+
+
+def check_permission(name: str, value: object) -> None:
+    """An argument that is permissions.  Raises: TypeError: it is none, such as text."""
+    if not isinstance(value, int):
+        raise TypeError(
+            f"{name} are a Permission of pyosd.wire.capability, such as READ_ONLY, not {shown(value)}"
+        )
 
 
 class KeyLevel(IntEnum):

@@ -107,13 +107,27 @@ def test_an_argument_of_the_wrong_type(
         ({"surrogate": "/a"}, "surrogate is an ObjectRef"),
         ({"priority": "high"}, "priority is a number, not 'high'"),
         ({"priority": 101}, "priority must be -100 to 100"),
+        ({"rights": "read"}, "rights are a Permission of .* such as READ_ONLY, not 'read'"),
     ],
 )
 def test_an_option_of_the_wrong_type(
-    target: Target, zone: ObjectRef, options: dict[str, Any], text: str
+    face: Face, zone: ObjectRef, options: dict[str, Any], text: str
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=text):
-        target.exec("pass", zone=zone, **options)
+        face.exec("pass", zone=zone, **options)
+
+
+def test_an_option_of_the_wrong_type_given_to_others_than_exec(
+    target: Target, zone: ObjectRef
+) -> None:
+    wrong: Any = {"priority": "high"}
+    with pyosd.Executor(target, zone=zone, **wrong) as executor:
+        for call in (
+            lambda: executor.submit(len, "abc"),
+            lambda: target.run("pass", zone=zone, **wrong),
+        ):
+            with pytest.raises(TypeError, match="priority is a number, not 'high'"):
+                call()
 
 
 def test_what_belongs_to_a_session_is_not_pickled(face: Face, zone: ObjectRef) -> None:
