@@ -85,11 +85,8 @@ asks for them when they are first used.
 
 
 def annotation(text: object) -> str:
-    """A type as readers know it: of a dialogue what it returns."""
+    """A type as readers know it."""
     shown = text if isinstance(text, str) else inspect.formatannotation(text)
-    for name, shape in (("Dialogue", "{}"), ("Stream", "Iterator[{}]")):
-        if shown.startswith(f"{name}[") and shown.endswith("]"):
-            shown = shape.format(shown[len(name) + 1 : -1])
     shown = re.sub(r"ForwardRef\('([^']+)'\)", r"\1", shown)
     shown = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", shown)
     return shown.replace("Followed", "Job")

@@ -368,8 +368,19 @@ class _Written:
         own = inspect.signature(self.dialogue)
         first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         others = [*own.parameters.values()][1 if self.own else 0 :]
-        made.__signature__ = own.replace(parameters=[first, *others])  # type: ignore[attr-defined]
+        made.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[first, *others],
+            return_annotation=_returned(str(own.return_annotation), issubclass(owner, Awaiting)),
+        )
         return made
+
+
+def _returned(annotation: str, awaits: bool) -> str:
+    """The type that a method returns, by that of its dialogue."""
+    kind, _, inside = annotation.partition("[")
+    if kind == "Stream":
+        return f"{'Async' * awaits}Iterator[{inside}"
+    return inside.removesuffix("]") if kind == "Dialogue" else annotation
 
 
 class Method(_Written, Generic[P, R_co]):

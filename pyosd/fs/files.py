@@ -189,7 +189,9 @@ def file_of(
         buffer = io.BufferedReader(raw, size)
     if not mode.text:
         return cast(IO[bytes], buffer)
-    return _Text(buffer, encoding or "utf-8", errors, newline, line_buffering=buffering == 1)
+    text: Any = _Text(buffer, encoding or "utf-8", errors, newline, line_buffering=buffering == 1)
+    text.mode = raw.mode.replace("b", "")
+    return cast(IO[str], text)
 
 
 def check_arguments(

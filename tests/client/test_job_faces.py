@@ -29,6 +29,8 @@ def test_a_job_that_completes(face: Face, zone: ObjectRef) -> None:
     assert job.output() == b"one\ntwo" and job.stderr() == b"beside\n"
     assert job.logs() == job.logs(follow=True) == ["one", "two"]
     assert job.logs(stream="stderr") == ["beside"]
+    with pytest.raises(ValueError, match="stream is stdout or stderr, not 'both'"):
+        job.logs(stream="both")
     assert b"".join(job.iter_output(start=4)) == b"two"
     assert b"".join(job.iter_stderr(start=3)) == b"ide\n"
     assert job.status().state is JobState.COMPLETED and job.status().name == "tells"

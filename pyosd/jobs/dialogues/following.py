@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from pyosd import errors
 from pyosd.commands.attributes import get_attribute, get_attributes, set_attributes
@@ -295,7 +295,11 @@ def logs(job: Followed, *, follow: bool = False, stream: OutputStream = "stdout"
 
     Args:
         follow: wait for more until the job has ended; if False, stop at the present end.
+
+    Raises: ValueError: there is no such stream.
     """
+    if stream not in get_args(OutputStream):
+        raise ValueError(f"stream is {' or '.join(get_args(OutputStream))}, not {stream!r}")
     lines = _Lines()
     pieces = (iter_output if stream == "stdout" else iter_stderr)(job, follow=follow)
     yield from transformed(pieces, lines.feed)
