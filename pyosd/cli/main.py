@@ -18,6 +18,7 @@ import click
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.failure import WORDS, drop_output, print_error, print_exception
 from pyosd.cli.frame.nouns import Nouns
+from pyosd.cli.output.terminal import file_error
 
 __all__ = ["main"]
 
@@ -178,10 +179,7 @@ class Program(Nouns):
         except OSError as error:
             drop_output()
             if error.errno != errno.EPIPE:
-                click.echo(
-                    f"osd: {error.filename or 'input or output'}: {error.strerror or error}",
-                    err=True,
-                )
+                click.echo(f"osd: {file_error(error)}", err=True)
             sys.exit(Exit.FAILED)
 
     def make_context(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyosd import files
+from pyosd import errors, files
 from pyosd.fs import transfer
 from pyosd.target import Target
 from tests.cli.conftest import Run
@@ -398,6 +398,18 @@ def test_an_interrupted_copy_says_how_to_continue(
     assert said in osd("put", tree / "a.jpg", top, code=130).stderr
     monkeypatch.setattr(Target, "carry", interrupted)
     assert json.loads(osd("ls", top, "-o", "json", code=130).stderr)["error"]["code"] == 130
+
+
+def test_a_copy_that_loses_the_target_says_how_to_continue(
+    osd: Run, top: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> object:
+        raise errors.SessionLost("no answer")
+
+    monkeypatch.setattr(Target, "carry_stream", lost)
+    done = osd("cp", "-r", tree, f"osd:{top}", code=69)
+    said = "osd: the target was lost, 0 files done; repeat the command for the rest"
+    assert done.stderr.splitlines()[:2] == [said, "osd: no answer"]
 
 
 def test_what_is_left_out_is_reported(osd: Run, top: str, tree: Path) -> None:

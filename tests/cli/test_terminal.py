@@ -4,6 +4,7 @@ unchanged."""
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
@@ -18,7 +19,8 @@ from pathlib import Path
 import click
 import pytest
 
-from pyosd.cli.frame.verb import Settings
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.verb import Settings, explain
 from pyosd.cli.output.log_lines import log_to_stderr
 from pyosd.cli.output.tables import json_line, print_lines
 from pyosd.cli.output.terminal import Escaping, escaped, harmless
@@ -131,6 +133,17 @@ def test_log_lines_have_no_words_of_others_that_a_terminal_obeys(
     first, _, rest = capsys.readouterr().err.partition("\n")
     assert first == "osd: READ: " + harmless(hostile) and "^Josd: forged" in first
     assert "\x1b" not in rest and "ValueError: ^[]0;owned" in rest
+
+
+def test_an_error_about_a_file_is_one_line(tmp_path: Path) -> None:
+    hostile, script = "no\nosd: forged", tmp_path / "script.py"
+    script.write_text("pass")
+    for words in (("exec", hostile), ("exec", script, "--with", hostile, "--dry-run")):
+        done = warm.osd(*words)
+        assert done.returncode == Exit.NO_INPUT
+        assert done.stderr == "osd: no^Josd: forged: No such file or directory\n"
+    shown = explain(FileNotFoundError(errno.ENOENT, "absent", hostile.encode()))
+    assert shown == (Exit.NO_INPUT, "no^Josd: forged: absent")
 
 
 NAMES = (b"a\xffb", b"new\nline", b"esc\x1b]0;x\x07", b"[bold]")

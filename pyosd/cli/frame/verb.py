@@ -26,7 +26,7 @@ from pyosd.cli.output.tables import (
     print_json,
     print_records,
 )
-from pyosd.cli.output.terminal import escaped, harmless
+from pyosd.cli.output.terminal import escaped, file_error, harmless
 from pyosd.identity import Identity, from_environment
 from pyosd.profiles import Profile, ProfileError, load_profile
 from pyosd.secmgr.errors import SecmgrError
@@ -452,7 +452,7 @@ def explain(error: BaseException) -> tuple[Exit, str]:
 def describe(error: BaseException) -> str:
     """The text of an exception, with the file of a system error."""
     if isinstance(error, OSError) and not isinstance(error, errors.OSDError) and error.strerror:
-        return f"{error.filename or 'input or output'}: {error.strerror}"
+        return file_error(error)
     if isinstance(error, UnicodeEncodeError):  # a word of the command line, or a file's name
         return f"{error.object!r} is not UTF-8, as this text must be"
     hint = getattr(error, "hint", "")

@@ -13,6 +13,7 @@ import click
 
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import Failure
+from pyosd.cli.output.terminal import file_error
 from pyosd.errors import PermissionDenied
 from pyosd.jobs.modules import ARCHIVES, Modules, check_syntax, is_zipapp, pack_zipapp
 from pyosd.jobs.source import BYTECODE_SUFFIX, is_binary
@@ -103,7 +104,7 @@ def read_script(ctx: click.Context, file: str) -> bytes:
             with click.open_file(file, "rb") as source:
                 code = source.read(LARGEST + 1)
         except OSError as error:
-            raise Unreadable(f"{file}: {error.strerror}") from None
+            raise Unreadable(file_error(error, file)) from None
         if not code:
             name = "standard input" if file == "-" else f"'{file}'"
             raise click.UsageError(f"{name} is empty")
@@ -130,7 +131,7 @@ def with_modules(file: str, code: bytes, paths: Sequence[str]) -> bytes:
     except ValueError as error:
         raise UnfitScript(str(error)) from None
     except OSError as error:
-        raise Unreadable(f"{error.filename}: {error.strerror}") from None
+        raise Unreadable(file_error(error)) from None
 
 
 def check_script(file: str, code: bytes) -> None:

@@ -9,6 +9,7 @@ Bytes for a pipe or a file are not changed.
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, Protocol, TextIO
@@ -20,6 +21,7 @@ __all__ = [
     "TEXT_OR_JSON",
     "Sink",
     "escaped",
+    "file_error",
     "harmless",
     "output_option",
     "output_to",
@@ -91,6 +93,12 @@ def harmless(text: str) -> str:
     if text.isprintable():
         return text
     return escaped(text.expandtabs()).replace("\n", "^J")
+
+
+def file_error(error: OSError, file: object = None) -> str:
+    """The text of a system error with its file, whose name may hold anything."""
+    name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+    return f"{harmless(str(file or name or 'input or output'))}: {error.strerror or error}"
 
 
 class Escaping:

@@ -240,12 +240,16 @@ def say_left_out(path: Path) -> None:
 
 @contextmanager
 def interruptible(done: Callable[[], int], rest: str = REPEAT) -> Iterator[None]:
-    """Say at Ctrl-C how to continue.  done: how many files were moved.  rest: how to move the rest."""
+    """Say how to continue what Ctrl-C, or the loss of the target, ends.
+
+    done: how many files were moved.  rest: how to move the rest.
+    """
     try:
         yield
-    except KeyboardInterrupt:
-        text = f"interrupted, {counted(done(), 'file')} done"
-        click.echo(f"osd: {text}; {rest} for the rest", err=True)
+    except (KeyboardInterrupt, errors.Unreachable) as error:
+        how = "interrupted" if isinstance(error, KeyboardInterrupt) else "the target was lost"
+        text = f"{how}, {counted(done(), 'file')} done; {rest} for the rest"
+        click.echo(f"osd: {text}", err=True)
         raise
 
 
