@@ -11,7 +11,6 @@ pools.d, iosd.toml, default.
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from iosd_host.config.pools import (
     Pool,
     check_pools,
     make_pool,
+    processors,
 )
 from iosd_host.config.schema import (
     ConfigError,
@@ -71,7 +71,7 @@ MANAGER_KEYS = (
     ),
     Key("http_names", texts, (), "host names that browsers use for that address"),
 )
-LEAST, MOST = default_workers(os.cpu_count() or 1)
+LEAST, MOST = default_workers(processors())
 WORKERS_KEYS = (
     Key("auto", flag, True, "resize with the load"),
     Key("min", Count(1, 64), LEAST, "smallest number of threads"),

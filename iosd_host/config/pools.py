@@ -43,6 +43,7 @@ __all__ = [
     "check_pools",
     "make_pool",
     "parse_flag",
+    "processors",
 ]
 
 DEFAULT = "default"
@@ -310,6 +311,11 @@ def _merge(name: str, tables: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[s
     return settings
 
 
+def processors() -> int:
+    """Processors that this process may use, and with it the target that it starts."""
+    return len(os.sched_getaffinity(0))
+
+
 def host_memory() -> int:
     """Bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -323,7 +329,7 @@ def _complete(name: str, settings: dict[str, Setting]) -> None:
             settings[key] = Setting(value, "default")
 
     each = settings["maximum.mem"].value or settings["limits.mem"].value or LIMITS["mem"][1]
-    default("max", default_slots(os.cpu_count() or 1, host_memory(), each))
+    default("max", default_slots(processors(), host_memory(), each))
     default("min", 1)
     default("warm_spare", settings["max"].value + 1)
     if settings["min"].value > settings["max"].value:

@@ -7,7 +7,6 @@ texts as they stand in a file.  Pure except that it reads the configuration.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from iosd_host.common import places
 from iosd_host.config.files import in_force, key_of, load, pool_of
+from iosd_host.config.pools import processors
 from iosd_host.config.schema import Setting
 from iosd_host.manager.state_store import Override
 from iosd_host.policy.events import Bounds, Scale
@@ -96,7 +96,7 @@ class TargetSettings:
 
     def bounds(self) -> Bounds:
         """Permitted actions of the policy."""
-        least, most = default_workers(os.cpu_count() or 1)
+        least, most = default_workers(processors())
         least = self._value("manager.workers.min", least)
         most = self._value("manager.workers.max", most)
         auto = self._value("manager.workers.auto", True)
@@ -107,7 +107,7 @@ class TargetSettings:
             workers_scale=Scale(**vars(standard) | {"auto": auto}),
             pools={name: self._of_pool(name, standard) for name in pools},
             memory=self._value("target.memory_budget", None),
-            cores=os.cpu_count() or 1,
+            cores=processors(),
             patience=self._value("manager.workers.patience", 50_000) / 1e6,
         )
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "iosd.toml"
     path.write_text(FILE.format(sets=sets))
     return path
+
+
+def test_a_pool_has_a_slot_for_each_processor_that_may_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A host has more of them than a container or taskset(1) gives the target."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7})
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert ";max=3;" in make_pool("default", [], Path()).line()
 
 
 def test_what_is_told(file: Path) -> None:
