@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``osd exec``: sends a script to the data."""
+"""``osd exec``: sends a script to the data.  Not here: how its options are read (exec_options.py)."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from math import inf
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
@@ -24,9 +21,17 @@ from pyosd.cli.frame.params import (
     TAG,
     pool_option,
 )
-from pyosd.cli.frame.verb import Failure, Settings, Verb, common_options
+from pyosd.cli.frame.verb import Failure, Settings, common_options
 from pyosd.cli.host.everywhere import targets_option
-from pyosd.cli.jobs.exec_options import LIMITS, ExecOptions, describe, limit_options
+from pyosd.cli.jobs.exec_options import (
+    LIMITS,
+    REUSE,
+    WAIT,
+    Exec,
+    ExecOptions,
+    describe,
+    limit_options,
+)
 from pyosd.cli.jobs.follow import await_end, id_kept, interrupted, left_by
 from pyosd.cli.jobs.job_verb import job_of
 from pyosd.cli.jobs.job_view import exit_code
@@ -36,7 +41,6 @@ from pyosd.cli.jobs.script import (
     RIGHTS_OPTION,
     advice_on_rights,
     check_script,
-    embedded_options,
     late_options,
     modules_option,
     read_script,
@@ -49,155 +53,12 @@ from pyosd.jobs.dialogues.record import record_of
 from pyosd.jobs.job import Job
 from pyosd.target import Target
 from pyosd.types import ROOT, ObjectRef
-from pyosd.wire.exec_params import After, parse_duration
+from pyosd.wire.exec_params import After
 
 if TYPE_CHECKING:
     from pyosd.jobs.job_array import JobArray
 
 __all__ = ["exec_command", "run", "submit"]
-
-WAIT = "--wait"
-REUSE = "--reuse-result"
-OURS = {
-    "raw": "--raw",
-    "modules": "--with",
-    "targets_file": "--targets",
-    "where": "--where",
-    "local": "--local",
-    "target": "--target",
-    "credentials": "--credentials",
-    "profile": "--profile",
-}
-"""Options for the command line alone.  The script may be another's: it does not choose files of ours,
-what reaches a terminal, or that it runs here, where it has our rights."""
-FOR_EVER = "inf"  # seconds; float() reads it
-
-
-class Exec(Verb):
-    """Takes the script's own #OSD options before those of the command line, which win.
-
-    waits: whether `osd run` or `osd submit` decides that; None: the options do.
-    """
-
-    waits: bool | None = None
-    sections = MappingProxyType(
-        {
-            "Input": ("zone", "modules", "check", "compress", "rights", "pure"),
-            "Place": ("where", "local", "targets_file"),
-            "Job": ("name", "tags", "partition", "pool", "priority", "key", "expire"),
-            "Start": ("hold", "begin", "after", "reuse_result"),
-            "Limits": (*LIMITS, "grace"),
-            "Arrays": ("array", "over", "batch"),
-            "Retry": ("retries", "retry_on", "idempotent"),
-            "Waiting and result": (
-                "wait",
-                "no_wait",
-                "follow",
-                "style",
-                "raw",
-                "output",
-                "dry_run",
-            ),
-        }
-    )
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse once to find the script, and again with the options it carries."""
-        args = [*bare_wait(args)]
-        if ctx.resilient_parsing:  # a shell completes a word: the script may be missing yet
-            return super().parse_args(ctx, args)
-        look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
-        super().parse_args(look, [*args])
-        self.check_waiting(ctx, look)
-        words = []
-        for number, each in embedded_options(read_script(ctx, look.params["script"])):
-            self.check_line(ctx, number, bare_wait(each))
-            words += bare_wait(each)
-        rest = super().parse_args(ctx, [*words, *args])
-        if ctx.params["pure"] and not (look.params["pure"] or ctx.params["local"]):
-            ctx.params["where"] = ctx.params["where"] or "near"  # its lines do not bring it here
-        if self.waits is not None:
-            ctx.params["no_wait"] = not self.waits
-        if self.waits and ctx.params["wait"] is None:
-            ctx.params["wait"] = inf
-        return rest
-
-    def check_waiting(self, ctx: click.Context, look: click.Context) -> None:
-        """Refuse options that contradict the verb.  Raises: UsageError."""
-        if self.waits is False and look.params["where"] == "auto":
-            raise click.UsageError(
-                "'osd submit' does not wait; for --where auto use 'osd run'", ctx
-            )
-        if self.waits is True and look.params["no_wait"]:
-            raise click.UsageError("'osd run' waits; to return at once use 'osd submit'", ctx)
-        if self.waits is False and (look.params["wait"] is not None or look.params["follow"]):
-            raise click.UsageError("'osd submit' does not wait; to wait use 'osd run'", ctx)
-
-    def check_line(self, ctx: click.Context, number: int, words: list[str]) -> None:
-        """Each line must make sense by itself.  Raises: UsageError: which does not."""
-        look = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
-        try:
-            super().parse_args(look, [*words, "--", "SCRIPT"])
-        except click.UsageError as error:
-            raise click.UsageError(
-                f"line {number} of the script: {error.format_message()}", ctx
-            ) from None
-        for name, flag in OURS.items():
-            if look.params.get(name):
-                raise click.UsageError(
-                    f"line {number} of the script: {flag} is for the command line alone", ctx
-                )
-        if look.params["args"]:
-            raise click.UsageError(
-                f"line {number} of the script: '{look.params['script']}' is no option", ctx
-            )
-
-
-def bare_wait(args: list[str]) -> list[str]:
-    """`--wait` and `--reuse-result` take the next word only if that is a duration, so that they never
-    take the script.
-
-    Raises: UsageError: a number without a unit follows, which may be an argument of the script.
-    """
-    end = args.index("--") if "--" in args else len(args)
-    given: list[str] = []
-    words = iter(args[:end])
-    for word in words:
-        if word not in (WAIT, REUSE):
-            given.append(word)
-            continue
-        following = next(words, None)
-        if following is not None and is_number(following):
-            raise click.UsageError(
-                f"{word} {following}: write {word}={following} for seconds, or {word} -- {following} if it "
-                "is the script or an argument of it"
-            )
-        if following is not None and is_duration(following):
-            given.append(f"{word}={following}")
-            continue
-        if following is not None and following[:1].isdigit() and not Path(following).exists():
-            raise click.UsageError(
-                f"{word} {following}: not a duration, such as 30s, 5min or 1h30m; write {word} -- "
-                f"{following} if it is the script or an argument of it"
-            )
-        given.append(f"{word}={FOR_EVER}")
-        if following is not None:
-            given += bare_wait([following, *words])
-    return given + args[end:]
-
-
-def is_number(word: str) -> bool:
-    """Whether it is a decimal number without a unit."""
-    return word.replace(".", "", 1).isdecimal()
-
-
-def is_duration(word: str) -> bool:
-    """Whether parse_duration() reads it."""
-    try:
-        parse_duration(word)
-    except ValueError:
-        return False
-    return True
 
 
 @click.command("exec", cls=Exec)
