@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from pyosd.commands.dialogue import Awaiting, Blocking, Dialogue, OwnMethod
-from pyosd.functions import attaching, dialogues
+from pyosd.functions import attaching, calling, dialogues
 from pyosd.functions import hooks as hooking
 from pyosd.functions import results as keeping
 from pyosd.functions import views as viewing
@@ -44,8 +44,8 @@ class FunctionTable:
     capacity = OwnMethod(dialogues.capacity)
     results = OwnMethod(keeping.results)
     origin = OwnMethod(keeping.origin)
-    call = OwnMethod(dialogues.call)
-    submit = OwnMethod(dialogues.submit)
+    call = OwnMethod(calling.call)
+    submit = OwnMethod(calling.submit)
 
 
 class Functions(FunctionTable, Blocking):

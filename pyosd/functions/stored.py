@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pyosd.commands.dialogue import Dialogue, sleep
 from pyosd.errors import JobError, NotFound, OSDError, TargetBusy
-from pyosd.functions import dialogues
+from pyosd.functions import calling, dialogues
 from pyosd.functions.functions import AsyncFunctions, Functions
 from pyosd.functions.manifest import Access
 from pyosd.jobs.aio_jobs import AsyncJob
@@ -141,13 +141,13 @@ class _Bound(Generic[P, R]):
         place = self.place
         options = {"record": place.record, "timeout": place.timeout}
         try:
-            return (yield from self._ask(dialogues.call, args, kwargs, **options))
+            return (yield from self._ask(calling.call, args, kwargs, **options))
         except (JobError, OSDError) as error:  # it names the function as the call does
             error.text = error.text.replace(self.stored.sha256, self.stored.name)
             raise
 
     def _submit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Dialogue[Any]:
-        return self._ask(dialogues.submit, args, kwargs)
+        return self._ask(calling.submit, args, kwargs)
 
 
 class BoundFunction(_Bound[P, R]):

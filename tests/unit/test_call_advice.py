@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pyosd.errors import JobTimeout, OSDError
-from pyosd.functions.dialogues import plain_result
+from pyosd.functions.calling import plain_result
 from pyosd.types import Sense
 from pyosd.wire.exec_params import ResultForm
 from pyosd.wire.reply import CallReply
