@@ -308,9 +308,9 @@ def write_bytes(
     made = yield from new_file(base)
     try:
         yield from object_data.write_range(made.object, 0, data)
-    except errors.Unreachable:
-        raise
-    except errors.OSDError:
+    except (GeneratorExit, errors.Unreachable):
+        raise  # no command can be sent any more
+    except BaseException:  # also Ctrl-C, and a coroutine that is cancelled
         yield from give_up(made)
         raise
     with about(fs, path):

@@ -7,11 +7,13 @@ import csv
 import json
 import os
 import random
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from pyosd.commands import data as object_data
 from pyosd.errors import NoSpace
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, ref
@@ -54,6 +56,19 @@ def test_bytes(target: Target, top: str) -> None:
         assert file.read(11) == data[8:10] + b"changed" + data[17:19]
     with target.open(f"{top}/b", "rb", buffering=0) as file:
         assert file.read(12) == data[:10] + b"ch"
+
+
+def test_an_interrupted_write_leaves_no_object(
+    target: Target, zone: ObjectRef, top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> Iterator[None]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(object_data, "write_range", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        target.fs.write_bytes(f"{top}/b", bytes(LARGE))
+    assert target.list_objects(zone.partition_id) == []
 
 
 def test_exclusive_and_append(target: Target, top: str) -> None:
