@@ -146,6 +146,10 @@ class Connection:
             raise
         self.negotiated = agreed
 
+    def __del__(self) -> None:
+        if getattr(self, "_wake", -1) >= 0:  # nobody has closed the session
+            os.close(self._wake)
+
     # ---- figures ------------------------------------------------------------------------------
 
     @property

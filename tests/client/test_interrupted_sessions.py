@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import count
 from math import inf, nan
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -109,6 +112,19 @@ def test_a_time_out_that_is_none(options: dict[str, float]) -> None:
     for log_in in faces:
         with pytest.raises(ValueError, match=f"{name} is"):
             log_in("iscsi://127.0.0.1:1/iqn.2026-11.org.iosd:fake/1", **options)
+
+
+def test_a_session_that_nobody_closes_keeps_no_descriptors() -> None:
+    def log_in(url: str) -> None:
+        connect(url).test_unit_ready()
+
+    before = len([*Path("/dev/fd").iterdir()])
+    with warnings.catch_warnings(), FakeTarget(answer_once) as fake:
+        warnings.simplefilter("ignore", ResourceWarning)
+        for _ in range(3):
+            log_in(fake.url)
+            gc.collect()
+    assert len([*Path("/dev/fd").iterdir()]) == before
 
 
 def test_a_wait_without_an_end() -> None:
