@@ -241,10 +241,11 @@ class Signer:
         """A need, completed with knowledge about its object: the credential that started the job,
         and the type of the object if the request does not determine it.
         """
-        if self._jobs and need.obj in self._jobs:
-            return self._jobs[need.obj]
-        if self._types and need.obj in self._types and other_type(request, need):
-            return need._replace(object_type=self._types[need.obj])
+        if self._jobs and (started := self._jobs.get(need.obj)):  # others may forget it meanwhile
+            return started
+        kind = self._types.get(need.obj) if self._types else None
+        if kind is not None and other_type(request, need):
+            return need._replace(object_type=kind)
         return need
 
     def learn_type(self, need: Need) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -516,3 +517,20 @@ def test_an_id_that_is_no_surrogate_any_more() -> None:
     assert bytes(osd.read(JOB, 0, 3)) == b"abc"
     assert [each.obj for each in source.asked] == [ref(PID), JOB]
     assert be(scripted.sent[1].cdb, 129, 2) == Permission.READ
+
+
+class Forgotten(OrderedDict[ObjectRef, Need]):
+    """Another thread forgets a job when this one has found it."""
+
+    def __contains__(self, job: object) -> bool:
+        found = super().__contains__(job)
+        self.clear()
+        return found
+
+
+def test_a_job_that_another_thread_forgets() -> None:
+    signer, started = Signer(Narrow(CMDRSP)), needs_of(STARTED)[0]
+    signer._jobs = Forgotten({JOB: started})
+    request = rq.read(JOB, 0, 3)
+    need = needs_of(request)[0]
+    assert signer.learned(request, need) in (need, started)
