@@ -16,7 +16,7 @@ import pyosd.aio
 from pyosd import osd
 from pyosd.commands.dialogue import Dialogue
 from pyosd.errors import Invalid, NotFound, ScriptError
-from pyosd.functions import Access, Functions, FunctionStage, Hook, HookEvent, dialogues
+from pyosd.functions import Access, Functions, FunctionStage, Hook, HookEvent, calling
 from pyosd.functions.stored import StoredFunction, stored_first
 from pyosd.jobs.source import stored_source
 from pyosd.types import ObjectRef
@@ -192,7 +192,7 @@ def test_it_is_stored_between_a_call_and_the_look_at_it(
 
     def late() -> Dialogue[Any]:
         try:
-            return (yield from dialogues.call(functions, function.sha256))
+            return (yield from calling.call(functions, function.sha256))
         except NotFound:
             with pyosd.connect(target.url) as other:
                 function.on(other)()
