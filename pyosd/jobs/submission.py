@@ -46,7 +46,7 @@ from pyosd.jobs.source import (
 )
 from pyosd.types import JOBS_COLLECTION, ObjectAttributes, ObjectRef, PartitionId, check_ref, ref
 from pyosd.wire.attributes import CURRENT_CACHED_RESULT
-from pyosd.wire.capability import JOB_RIGHTS, Permission
+from pyosd.wire.capability import JOB_RIGHTS, Permission, check_permission
 from pyosd.wire.exec_params import (
     After,
     ArgsEncoding,
@@ -300,6 +300,7 @@ def prepare(
         ExecFlag.RETRY_OOM: retry_oom,
         ExecFlag.CODE_BYTECODE: code is not None and (bytecode or is_bytecode(code)),
     }
+    check_permission("rights", rights)
     ranges, at_once = _array(array, at_once)
     begin_ms = 0
     if begin is not None:
