@@ -74,12 +74,10 @@ static void kill_members(int directory)
 static void remove_group(const char *path)
 {
 	for (int i = 0; rmdir(path) < 0 && errno == EBUSY && i < REMOVE_STEPS; i++) {
-		int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		OSD_CLEANUP_CLOSE int directory = osd_cgroup_open(path);
 
-		if (directory >= 0) {
+		if (directory >= 0)
 			kill_members(directory);
-			close(directory);
-		}
 		poll(NULL, 0, REMOVE_STEP_MS);
 	}
 }
@@ -117,25 +115,14 @@ static void remove_tree(const char *path)
 	remove_group(path);
 }
 
-static void remove_stale(const char *base)
+/* Removes the group if it is that of a daemon that has ended. */
+static void remove_stale(const char *path)
 {
-	DIR *directory = opendir(base);
-	struct dirent *entry;
-	char path[PATH_MAX];
+	int pid;
 
-	if (!directory)
-		return;
-	while ((entry = readdir(directory))) {
-		long pid;
-
-		if (strncmp(entry->d_name, NAME_PREFIX, sizeof(NAME_PREFIX) - 1) != 0)
-			continue;
-		pid = strtol(entry->d_name + sizeof(NAME_PREFIX) - 1, NULL, 10);
-		if (pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH &&
-		    snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) < (int)sizeof(path))
-			remove_tree(path);
-	}
-	closedir(directory);
+	if (sscanf(strrchr(path, '/'), "/" NAME_PREFIX "%d", &pid) == 1 && pid > 0 &&
+	    kill(pid, 0) < 0 && errno == ESRCH)
+		remove_tree(path);
 }
 
 static const struct osd_cgroup_slot no_slot = {.directory = -1, .tasks = -1, .oom = -1, .peak = -1};
@@ -170,9 +157,9 @@ static int make_group(const struct osd_hierarchy *h, unsigned index, unsigned po
 		return -ENAMETOOLONG;
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	slot->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	slot->directory = osd_cgroup_open(path);
 	if (slot->directory < 0)
-		return -errno;
+		return slot->directory;
 	slot->tasks = openat(slot->directory, h->unified ? "cgroup.procs" : "tasks",
 			     O_WRONLY | O_CLOEXEC);
 	return slot->tasks < 0 ? -errno : 0;
@@ -194,21 +181,18 @@ static int weigh(const struct osd_hierarchy *h, unsigned share, unsigned times)
 	uint64_t others = BESIDE * (h->unified ? ORDINARY_V2 : ORDINARY_V1);
 	uint64_t most = h->unified ? WEIGHT_MOST_V2 : WEIGHT_MOST_V1;
 	uint64_t weight = others * share / (100 - share) * times;
-	int directory, error;
+	OSD_CLEANUP_CLOSE int directory = -1;
 
 	if (!(h->layers & OSD_LAYER_CGROUP_CPU))
 		return 0;
-	directory = open(h->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	directory = osd_cgroup_open(h->path);
 	if (directory < 0)
-		return -errno;
+		return directory;
 	osd_cgroup_write(directory, "cpu.idle", "0"); /* an idle group takes no weight */
-	if (share == 0)
-		error = make_idle(directory, h->unified);
-	else
-		error = osd_cgroup_write_number(directory, h->unified ? "cpu.weight" : "cpu.shares",
-						OSD_MIN(OSD_MAX(weight, UINT64_C(2)), most));
-	close(directory);
-	return error;
+	return share == 0 ? make_idle(directory, h->unified)
+			  : osd_cgroup_write_number(directory,
+						    h->unified ? "cpu.weight" : "cpu.shares",
+						    OSD_MIN(OSD_MAX(weight, UINT64_C(2)), most));
 }
 
 void osd_cgroups_weigh(const struct osd_cgroups *groups, unsigned share, unsigned times)
@@ -285,7 +269,7 @@ static int open_hierarchy(struct osd_hierarchy *h, const char *base, unsigned sl
 	if (snprintf(h->path, sizeof(h->path), "%s/" NAME_PREFIX "%d", base, (int)getpid()) >=
 	    (int)sizeof(h->path))
 		return -ENAMETOOLONG;
-	remove_stale(base);
+	each_below(base, remove_stale);
 	if (mkdir(h->path, 0755) < 0)
 		return -errno;
 	error = weigh(h, 0, 1);
@@ -322,7 +306,7 @@ void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned s
 	size_t count = osd_cgroup_find(parent, places);
 
 	*groups = (struct osd_cgroups){.slots = slots};
-	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(controllers); i++)
 		states->error[controllers[i]] = ENOENT;
 	for (size_t i = 0; i < count; i++) {
 		struct osd_hierarchy *h = &groups->hierarchies[groups->count];
@@ -334,7 +318,7 @@ void osd_cgroups_open(struct osd_cgroups *groups, const char *parent, unsigned s
 			.common = places[i].layers == OSD_LAYER_CGROUP_CPU && !places[i].unified,
 		};
 		error = open_hierarchy(h, places[i].base, slots);
-		for (size_t c = 0; c < sizeof(controllers) / sizeof(controllers[0]); c++) {
+		for (size_t c = 0; c < OSD_ARRAY_SIZE(controllers); c++) {
 			if (h->layers & 1u << controllers[c])
 				states->error[controllers[c]] = -error;
 		}
@@ -402,19 +386,19 @@ int osd_cgroups_adopt(const struct osd_cgroups *groups, unsigned pool, pid_t pid
 {
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct osd_hierarchy *h = &groups->hierarchies[i];
+		OSD_CLEANUP_CLOSE int directory = -1;
 		char path[PATH_MAX];
-		int directory, error;
+		int error;
 
 		if (!h->common)
 			continue;
 		error = osd_cgroup_place_of(h, osd_cgroups_pool(groups, h, pool), path);
 		if (error)
 			return error;
-		directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		directory = osd_cgroup_open(path);
 		if (directory < 0)
-			return -errno;
+			return directory;
 		error = osd_cgroup_write_number(directory, "cgroup.procs", (uint64_t)pid);
-		close(directory);
 		if (error)
 			return error;
 	}

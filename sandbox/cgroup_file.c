@@ -9,17 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/util.h"
+
+int osd_cgroup_open(const char *path)
+{
+	int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return directory < 0 ? -errno : directory;
+}
+
 int osd_cgroup_write(int directory, const char *file, const char *text)
 {
-	int fd = openat(directory, file, O_WRONLY | O_CLOEXEC);
-	int error = 0;
+	OSD_CLEANUP_CLOSE int fd = openat(directory, file, O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		error = -errno;
-	close(fd);
-	return error;
+	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
 int osd_cgroup_write_number(int directory, const char *file, uint64_t number)

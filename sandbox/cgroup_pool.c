@@ -3,7 +3,6 @@
  * gets a group with its first bound.  In a common hierarchy its zygotes are put there; in others, the groups of its
  * slots are made in it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -54,8 +53,9 @@ static int write_quota(int directory, bool unified, uint64_t quota)
 
 static int bound(const struct osd_hierarchy *h, unsigned pool, uint64_t quota)
 {
+	OSD_CLEANUP_CLOSE int directory = -1;
 	char path[PATH_MAX];
-	int directory, error = osd_cgroup_place_of(h, pool, path);
+	int error = osd_cgroup_place_of(h, pool, path);
 
 	if (!error && mkdir(path, 0755) < 0 && errno != EEXIST)
 		error = -errno;
@@ -63,12 +63,8 @@ static int bound(const struct osd_hierarchy *h, unsigned pool, uint64_t quota)
 		error = osd_cgroup_delegate(path, h->layers);
 	if (error)
 		return error;
-	directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (directory < 0)
-		return -errno;
-	error = write_quota(directory, h->unified, quota);
-	close(directory);
-	return error;
+	directory = osd_cgroup_open(path);
+	return directory < 0 ? directory : write_quota(directory, h->unified, quota);
 }
 
 int osd_cgroups_bound(struct osd_cgroups *groups, unsigned pool, unsigned percent)
