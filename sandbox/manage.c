@@ -7,14 +7,11 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
+
 /* one per process: set before the first nudge, then constant */
 static struct osd_shm *shm;
 static void (*interrupt_engine)(void);
-
-static uint64_t microseconds(struct timeval time)
-{
-	return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec;
-}
 
 void osd_manage_sample(void)
 {
@@ -22,8 +19,8 @@ void osd_manage_sample(void)
 
 	if (getrusage(RUSAGE_SELF, &usage) < 0)
 		return;
-	atomic_store(&shm->cpu_user_usec, microseconds(usage.ru_utime));
-	atomic_store(&shm->cpu_system_usec, microseconds(usage.ru_stime));
+	atomic_store(&shm->cpu_user_usec, osd_timeval_usec(usage.ru_utime));
+	atomic_store(&shm->cpu_system_usec, osd_timeval_usec(usage.ru_stime));
 	atomic_store(&shm->peak_bytes, (uint64_t)usage.ru_maxrss * 1024);
 }
 

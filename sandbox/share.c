@@ -87,5 +87,5 @@ int osd_share_wait(struct osd_daemon *daemon)
 	}
 	if (daemon->share_raises)
 		next = OSD_MIN(next, daemon->share_until_usec);
-	return next == OSD_NEVER ? -1 : (int)((OSD_MAX(next, now) - now + 999) / 1000);
+	return osd_msec_until(next);
 }

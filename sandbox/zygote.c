@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "confine.h"
@@ -134,6 +135,13 @@ static int prepare_confinement(struct zygote *z, struct osd_step *step)
 	return error;
 }
 
+/* fd: a descriptor for the daemon; -1: none. */
+static void send_message(const struct zygote_message *message, int fd)
+{
+	if (osd_fd_send(ZYGOTE_FD_CONTROL, message, sizeof(*message), &fd, fd >= 0, 0) < 0)
+		_exit(1); /* the daemon has ended; the exit of process 1 ends all sandboxes */
+}
+
 static void tell(uint32_t type, const struct zygote_message *about, const char *text, int fd)
 {
 	struct zygote_message message = {.type = type};
@@ -144,18 +152,13 @@ static void tell(uint32_t type, const struct zygote_message *about, const char *
 	}
 	if (text)
 		snprintf(message.text, sizeof(message.text), "%s", text);
-	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), &fd, fd >= 0, 0) < 0)
-		_exit(1); /* the daemon has ended; the exit of process 1 ends all sandboxes */
+	send_message(&message, fd);
 }
 
-static void tell_ready(const struct zygote *z)
+static int fail(const char *why)
 {
-	const struct zygote_message message = {.type = ZYGOTE_READY,
-					       .set_bytes = z->set_bytes,
-					       .threads = z->confinement.engine->threads};
-
-	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), NULL, 0, 0) < 0)
-		_exit(1);
+	tell(ZYGOTE_FAILED, NULL, why, -1);
+	return 1;
 }
 
 static int refuse_to_start(const struct osd_step *step, int error)
@@ -163,10 +166,8 @@ static int refuse_to_start(const struct osd_step *step, int error)
 	char text[ZYGOTE_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "cannot %s: %s", step->what, strerror(-error));
-	tell(ZYGOTE_FAILED, NULL, text, -1);
-	return 1;
+	return fail(text);
 }
-
 /* ---- sandboxes ------------------------------------------------------------------------------- */
 
 /* A library that starts a thread, as some linear-algebra libraries do, makes every later fork unsafe.
@@ -273,11 +274,6 @@ static void spawn(struct zygote *z, const struct zygote_message *request, const 
 	tell(ZYGOTE_SPAWNED, request, NULL, child->pidfd);
 }
 
-static uint64_t microseconds(struct timeval time)
-{
-	return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_usec;
-}
-
 static void report_exit(struct zygote *z, struct child *child, int status,
 			const struct rusage *usage)
 {
@@ -289,8 +285,8 @@ static void report_exit(struct zygote *z, struct child *child, int status,
 		.slot = slot,
 		.serial = child->serial,
 		.status = {.wait_status = status,
-			   .cpu_user_usec = microseconds(usage->ru_utime),
-			   .cpu_system_usec = microseconds(usage->ru_stime),
+			   .cpu_user_usec = osd_timeval_usec(usage->ru_utime),
+			   .cpu_system_usec = osd_timeval_usec(usage->ru_stime),
 			   .peak_bytes = (uint64_t)usage->ru_maxrss * 1024},
 	};
 
@@ -302,8 +298,7 @@ static void report_exit(struct zygote *z, struct child *child, int status,
 	error = osd_scratch_clear(&child->scratch, slot, &step);
 	if (error)
 		osd_error("zygote: cannot %s: %s", step.what, strerror(-error));
-	if (osd_fd_send(ZYGOTE_FD_CONTROL, &message, sizeof(message), NULL, 0, 0) < 0)
-		_exit(1);
+	send_message(&message, -1);
 }
 
 /* Reaps all ended processes.  Those that are no sandboxes are orphans of a namespace. */
@@ -451,12 +446,6 @@ static void read_arguments(struct zygote *z, char **argv)
 					     .preload = argv[9]};
 }
 
-static int fail(const char *why)
-{
-	tell(ZYGOTE_FAILED, NULL, why, -1);
-	return 1;
-}
-
 /* iosd-zygote ENGINE LAYERS SLOTS UID_BASE PACKAGE POOL FOLDER SET PRELOAD */
 int main(int argc, char **argv)
 {
@@ -493,7 +482,10 @@ int main(int argc, char **argv)
 		snprintf(step.what, sizeof(step.what), "give up capabilities");
 		return refuse_to_start(&step, error);
 	}
-	tell_ready(&z);
+	send_message(&(struct zygote_message){.type = ZYGOTE_READY,
+					      .set_bytes = z.set_bytes,
+					      .threads = z.confinement.engine->threads},
+		     -1);
 	serve(&z);
 	return 0;
 }

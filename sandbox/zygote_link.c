@@ -283,7 +283,7 @@ int osd_zygotes_retry(struct osd_daemon *daemon)
 		if (pool->retry_usec)
 			next = OSD_MIN(next, pool->retry_usec);
 	}
-	return next == OSD_NEVER ? -1 : (int)((OSD_MAX(next, now) - now + 999) / 1000);
+	return osd_msec_until(next);
 }
 
 void osd_zygotes_start_missing(struct osd_daemon *daemon)

@@ -30,15 +30,6 @@ static void check_pools(struct osd_exec *exec)
 			osd_pool_leave(pool);
 }
 
-static int timeout_msec(uint64_t deadline)
-{
-	uint64_t now = osd_monotonic_usec();
-
-	if (deadline == OSD_NEVER)
-		return -1;
-	return deadline <= now ? 0 : (int)OSD_MIN((deadline - now + 999) / 1000, 60000);
-}
-
 /* Takes out the waits that have timed out or whose command was aborted.  Ending them touches the
  * store, so the output thread does it. */
 static void check_waits(struct osd_exec *exec, uint64_t now, uint64_t *deadline)
@@ -97,7 +88,7 @@ void *osd_monitor_main(void *arg)
 		osd_unlock(&exec->lock);
 		if (!stopping)
 			count = epoll_wait(exec->sandboxes->watch_epoll, events, EVENTS_AT_ONCE,
-					   timeout_msec(deadline));
+					   osd_msec_until(deadline));
 	}
 	return NULL;
 }

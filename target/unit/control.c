@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/alarm.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -32,21 +33,14 @@ static uint64_t lease_end(const struct osd_control *control)
 
 void osd_control_jobs_wait(struct osd_control *control)
 {
-	uint64_t one = 1;
-
-	if (!atomic_load_explicit(&control->watched, memory_order_relaxed) ||
-	    atomic_exchange(&control->told, true))
-		return;
-	if (write(control->wake_fd, &one, sizeof(one)) < 0)
-		return; /* it counts enough wake-ups already */
+	if (atomic_load_explicit(&control->watched, memory_order_relaxed) &&
+	    !atomic_exchange(&control->told, true))
+		osd_wake(control->wake_fd);
 }
 
 static void hear_wake(struct osd_control *control)
 {
-	uint64_t count;
-
-	if (read(control->wake_fd, &count, sizeof(count)) < 0)
-		return;
+	osd_wake_drain(control->wake_fd);
 	if (!atomic_exchange(&control->told, false) || !osd_exec_jobs_wait(control->targets.exec))
 		return; /* it is time to stop, or they did not wait for long */
 	for (unsigned i = 0; i < OSD_CONTROL_PEERS; i++)
@@ -105,15 +99,6 @@ static uint64_t look_around(struct osd_control *control)
 	return deadline;
 }
 
-static int timeout_msec(uint64_t deadline)
-{
-	uint64_t now = osd_monotonic_usec();
-
-	if (deadline == OSD_NEVER)
-		return -1;
-	return deadline <= now ? 0 : (int)OSD_MIN((deadline - now + 999) / 1000, UINT64_C(60000));
-}
-
 static void handle(struct osd_control *control, unsigned what)
 {
 	if (what == OSD_CONTROL_WAKE)
@@ -132,7 +117,7 @@ static void *run(void *argument)
 	while (!atomic_load(&control->stopping)) {
 		uint64_t deadline = look_around(control);
 		int count = epoll_wait(control->epoll_fd, events, EVENTS_AT_ONCE,
-				       timeout_msec(deadline));
+				       osd_msec_until(deadline));
 
 		for (int i = 0; i < count; i++)
 			handle(control, events[i].data.u32);
@@ -206,13 +191,10 @@ enum osd_status osd_control_start(struct osd_control *control, const char *path,
 
 void osd_control_stop(struct osd_control *control)
 {
-	uint64_t one = 1;
-
 	if (!control || !control->started)
 		return;
 	atomic_store(&control->stopping, true);
-	if (write(control->wake_fd, &one, sizeof(one)) < 0)
-		osd_error("control: cannot wake the thread");
+	osd_wake(control->wake_fd);
 	pthread_join(control->thread, NULL);
 	control->started = false;
 	osd_control_unlisten(control);
