@@ -28,28 +28,11 @@ const struct osd_level osd_levels[] = {
 	{NULL, 0},
 };
 
-static const char *const names[] = {
-#define X(symbol, name, what) name,
+const struct osd_layer_text osd_layer_texts[] = {
+#define X(symbol, name, what) {name, what},
 	OSD_LAYERS(X)
 #undef X
 };
-
-static const char *const whats[] = {
-#define X(symbol, name, what) what,
-	OSD_LAYERS(X)
-#undef X
-};
-
-const char *osd_layer_name(enum osd_layer_index layer)
-{
-	return names[layer];
-}
-
-const char *osd_layer_what(enum osd_layer_index layer)
-{
-	return whats[layer];
-}
-
 unsigned long osd_layers_clone_flags(unsigned layers)
 {
 	static const struct {
@@ -185,7 +168,7 @@ static void describe(unsigned missing, const struct osd_layer_states *states, ch
 	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT && used < size; i++) {
 		if (missing & 1u << i)
 			used += (size_t)snprintf(text + used, size - used, "%s%s (%s)",
-						 used ? ", " : "", names[i],
+						 used ? ", " : "", osd_layer_texts[i].name,
 						 strerror(states->error[i]));
 	}
 }

@@ -56,9 +56,10 @@ struct osd_level {
 /* Ends with a NULL name; best first. */
 extern const struct osd_level osd_levels[];
 
-const char *osd_layer_name(enum osd_layer_index layer);
-const char *osd_layer_what(enum osd_layer_index layer);
-
+/* By index. */
+extern const struct osd_layer_text {
+	const char *name, *what;
+} osd_layer_texts[];
 /* The errno of the attempt to use a layer; 0: it is available. */
 struct osd_layer_states {
 	int error[OSD_LAYER_COUNT];

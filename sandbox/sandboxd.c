@@ -71,7 +71,8 @@ static int print_level(struct osd_daemon *daemon, const struct osd_layer_states 
 	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT; i++) {
 		if (!states->error[i])
 			continue;
-		printf("%s\"%s: %s\"", separator, osd_layer_name(i), strerror(states->error[i]));
+		printf("%s\"%s: %s\"", separator, osd_layer_texts[i].name,
+		       strerror(states->error[i]));
 		separator = ", ";
 	}
 	printf("], ");
@@ -79,7 +80,8 @@ static int print_level(struct osd_daemon *daemon, const struct osd_layer_states 
 	printf(", \"layers\": [");
 	for (enum osd_layer_index i = 0; i < OSD_LAYER_COUNT; i++)
 		printf("%s\n {\"name\": \"%s\", \"available\": %s, \"what\": \"%s\"}", i ? "," : "",
-		       osd_layer_name(i), states->error[i] ? "false" : "true", osd_layer_what(i));
+		       osd_layer_texts[i].name, states->error[i] ? "false" : "true",
+		       osd_layer_texts[i].what);
 	printf("]}\n");
 	osd_cgroups_close(&daemon->cgroups);
 	return level ? 0 : 1;

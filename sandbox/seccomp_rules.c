@@ -51,15 +51,13 @@ static const int always[] = {
 	/* clang-format on */
 };
 
-static int allow_always(scmp_filter_ctx filter)
+static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count)
 {
-	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
-		int error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, always[i], 0);
+	int error = 0;
 
-		if (error)
-			return error;
-	}
-	return 0;
+	for (size_t i = 0; i < count && !error; i++)
+		error = seccomp_rule_add(filter, action, calls[i], 0);
+	return error;
 }
 
 /* Memory that RLIMIT_DATA does not count is denied: shared anonymous maps, maps that grow like a stack,
@@ -151,12 +149,10 @@ static int allow_scratch(scmp_filter_ctx filter, const char *path)
 {
 	static const int done[] = {NUMBER(fsync), NUMBER(fdatasync)};
 	static const uint64_t locks[] = {F_SETLK, F_SETLKW};
-	int error = 0;
+	int error = add_all(filter, SCMP_ACT_ALLOW, scratch_calls, OSD_ARRAY_SIZE(scratch_calls));
 
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(scratch_calls) && !error; i++)
-		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, scratch_calls[i], 0);
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(done) && !error; i++)
-		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), done[i], 0);
+	if (!error)
+		error = add_all(filter, SCMP_ACT_ERRNO(0), done, OSD_ARRAY_SIZE(done));
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(locks) && !error; i++)
 		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), NUMBER(fcntl), 1,
 					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, locks[i]));
@@ -185,7 +181,7 @@ static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch
 	if (!error) /* numbers of another table, as of 32-bit programs */
 		error = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	if (!error)
-		error = allow_always(filter);
+		error = add_all(filter, SCMP_ACT_ALLOW, always, OSD_ARRAY_SIZE(always));
 	if (!error)
 		error = allow_memory(filter, rules & OSD_SECCOMP_EXECUTABLE);
 	if (!error && rules & OSD_SECCOMP_NARROW)
@@ -206,27 +202,21 @@ static int add_rules(scmp_filter_ctx filter, int job_socket, const char *scratch
 
 static int export_program(scmp_filter_ctx filter, struct sock_fprog *ret_program)
 {
-	int fd = memfd_create("seccomp", MFD_CLOEXEC);
+	OSD_CLEANUP_CLOSE int fd = memfd_create("seccomp", MFD_CLOEXEC);
 	int error = fd < 0 ? -errno : seccomp_export_bpf(filter, fd);
+	OSD_CLEANUP_FREE void *bytes = NULL;
 	struct stat status;
-	void *bytes;
 
-	if (!error && fstat(fd, &status) < 0)
-		error = -errno;
-	if (!error) {
-		bytes = malloc((size_t)status.st_size);
-		if (!bytes || pread(fd, bytes, (size_t)status.st_size, 0) != status.st_size) {
-			free(bytes);
-			error = -EIO;
-		} else {
-			ret_program->filter = bytes;
-			ret_program->len = (unsigned short)((size_t)status.st_size /
-							    sizeof(struct sock_filter));
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	return error;
+	if (error)
+		return error;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	bytes = malloc((size_t)status.st_size);
+	if (!bytes || pread(fd, bytes, (size_t)status.st_size, 0) != status.st_size)
+		return -EIO;
+	ret_program->filter = OSD_STEAL(bytes);
+	ret_program->len = (unsigned short)((size_t)status.st_size / sizeof(struct sock_filter));
+	return 0;
 }
 
 int osd_seccomp_build(int job_socket, const char *scratch, unsigned rules,

@@ -73,10 +73,15 @@ static struct osd_slot *free_slot(struct osd_daemon *daemon)
 	return used < daemon->allowed ? found : NULL;
 }
 
-static void release(struct osd_slot *sandbox)
+static void close_channels(struct osd_slot *sandbox)
 {
 	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
+}
+
+static void release(struct osd_slot *sandbox)
+{
+	close_channels(sandbox);
 	osd_closep(&sandbox->pidfd);
 	sandbox->pidfd = -1;
 	sandbox->pid = 0;
@@ -176,8 +181,7 @@ static int make_shared_memory(void)
  * before). */
 static bool make_channels(struct osd_slot *sandbox, int theirs[SPAWN_FD_CGROUPS])
 {
-	int pair[2], output[2];
-
+	int pair[2];
 	sandbox->target_fds[TARGET_FD_SHM] = make_shared_memory();
 	theirs[SPAWN_FD_SHM] = fcntl(sandbox->target_fds[TARGET_FD_SHM], F_DUPFD_CLOEXEC, 0);
 	if (theirs[SPAWN_FD_SHM] < 0 ||
@@ -185,14 +189,12 @@ static bool make_channels(struct osd_slot *sandbox, int theirs[SPAWN_FD_CGROUPS]
 		return false;
 	sandbox->target_fds[TARGET_FD_JOB] = pair[0];
 	theirs[SPAWN_FD_JOB] = pair[1];
-	if (pipe2(output, O_CLOEXEC) < 0)
-		return false;
-	sandbox->target_fds[TARGET_FD_STDOUT] = output[0];
-	theirs[SPAWN_FD_STDOUT] = output[1];
-	if (pipe2(output, O_CLOEXEC) < 0)
-		return false;
-	sandbox->target_fds[TARGET_FD_STDERR] = output[0];
-	theirs[SPAWN_FD_STDERR] = output[1];
+	for (unsigned i = 0; i < 2; i++) {
+		if (pipe2(pair, O_CLOEXEC) < 0)
+			return false;
+		sandbox->target_fds[TARGET_FD_STDOUT + i] = pair[0];
+		theirs[SPAWN_FD_STDOUT + i] = pair[1];
+	}
 	return true;
 }
 
@@ -312,8 +314,7 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 		osd_target_refuse(daemon, sandbox->id,
 				  pidfd < 0 ? "no descriptors left for its process"
 					    : "its process ended before it was ready");
-		osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
-		memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
+		close_channels(sandbox);
 		kill_sandbox(sandbox);
 		return;
 	}
@@ -321,8 +322,7 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 	osd_put_be(body, (uint64_t)sandbox->pid, 4);
 	osd_target_send(daemon, OSD_SANDBOXD_SPAWNED, sandbox->id, body, sizeof(body), fds,
 			1 + TARGET_FD_COUNT);
-	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
-	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
+	close_channels(sandbox);
 	say(daemon, sandbox, "forked, host pid %d", (int)sandbox->pid);
 	if (sandbox->kill)
 		kill_sandbox(sandbox);
