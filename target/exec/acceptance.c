@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/sha256.h"
 #include "base/util.h"
 #include "exec/session/session.h"
 #include "exec/target.h"
 #include "function/function.h"
 #include "security/decide.h"
+#include "security/mac.h"
 #include "wire/cursor.h"
 
 /* Refuses what this release does not support.  The sandboxes' CPython 3.11 cannot read zstd. */

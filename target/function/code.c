@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "base/util.h"
 #include "function/impl.h"
 #include "function/machine.h"
+#include "security/mac.h"
 #include "wire/exec_limits.h"
 
 void osd_function_code_put(struct osd_function_code *code)

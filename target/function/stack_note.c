@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "base/util.h"
 #include "function/impl.h"
+#include "security/mac.h"
 #include "wire/cursor.h"
 #include "wire/json.h"
 

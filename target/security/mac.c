@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mac.c -- HMAC (RFC 2104) over libgcrypt's hashes.  Hash states are reused, not allocated each
+/* mac.c -- HMAC (RFC 2104) over libgcrypt's hashes, and SHA-256.  Hash states are reused, not allocated each
  * time.  A state holds nothing of a key between uses.  The states of libgcrypt's own HMAC do, and
  * could end up in a core file. */
 #include "security/mac.h"
@@ -95,6 +95,29 @@ static void give_back(struct osd_mac_state *state, enum osd_mac_algorithm algori
 	state->next = unused[algorithm];
 	unused[algorithm] = state;
 	osd_unlock(&lock);
+}
+
+/* ---- SHA-256 ----------------------------------------------------------------------------- */
+
+void osd_sha256_init(struct osd_sha256 *sha)
+{
+	sha->state = take_state(OSD_HMAC_SHA256);
+}
+
+void osd_sha256_add(struct osd_sha256 *sha, const void *bytes, size_t length)
+{
+	if (sha->state && length)
+		gcry_md_write(sha->state->hash, bytes, length);
+}
+
+void osd_sha256_end(struct osd_sha256 *sha, uint8_t digest[32])
+{
+	if (!sha->state) {
+		osd_random_bytes(digest, 32);
+		return;
+	}
+	memcpy(digest, gcry_md_read(sha->state->hash, 0), 32);
+	give_back(sha->state, OSD_HMAC_SHA256);
 }
 
 /* ---- HMAC -------------------------------------------------------------------------------- */

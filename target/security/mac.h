@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* mac.h -- check values: HMAC as docs/security-protocol.md specifies, computed piece by piece.  The
- * hash functions are libgcrypt's.  Any thread; a struct osd_mac is used by one at a time. */
+/* mac.h -- check values: HMAC as docs/security-protocol.md specifies; and SHA-256, for fingerprints of
+ * code and content.  Both are computed piece by piece.  The hash functions are libgcrypt's.  Any thread;
+ * a struct osd_mac or osd_sha256 is used by one at a time. */
 #ifndef OSD_SECURITY_MAC_H
 #define OSD_SECURITY_MAC_H
 
@@ -40,6 +41,15 @@ void osd_mac_init(struct osd_mac *mac, enum osd_mac_algorithm algorithm,
 		  const uint8_t key[OSD_MAC_LENGTH]);
 void osd_mac_update(struct osd_mac *mac, const void *bytes, size_t length);
 void osd_mac_final(struct osd_mac *mac, uint8_t value[OSD_MAC_LENGTH]);
+
+struct osd_sha256 {
+	struct osd_mac_state *state; /* between init and end; NULL: out of memory */
+};
+
+/* Every init needs its end.  If memory is short, the digest is a random value. */
+void osd_sha256_init(struct osd_sha256 *sha);
+void osd_sha256_add(struct osd_sha256 *sha, const void *bytes, size_t length);
+void osd_sha256_end(struct osd_sha256 *sha, uint8_t digest[32]);
 
 /* In constant time. */
 bool osd_mac_equal(const uint8_t a[OSD_MAC_LENGTH], const uint8_t b[OSD_MAC_LENGTH]);

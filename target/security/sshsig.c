@@ -5,7 +5,6 @@
 #include <gcrypt.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "base/util.h"
 #include "security/mac.h"
 #include "wire/base64.h"

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "base/util.h"
 #include "exec/record/record.h"
+#include "security/mac.h"
 #include "wire/cursor.h"
 
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */

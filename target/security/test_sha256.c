@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_sha256.c -- the examples of FIPS 180-4, whole and in pieces. */
-#include "base/sha256.h"
+#include "security/mac.h"
 
 #include <string.h>
 
