@@ -89,13 +89,16 @@ static bool data_in_complete(const struct iscsi_task *task, const uint8_t *bhs)
 	       task->data_in_received == task->data_in_capacity - underflow;
 }
 
-static void take_answer(struct iscsi_session *s, struct iscsi_task *task)
+/* The PDU is the answer to the task. */
+static bool take_answer(struct iscsi_session *s, struct iscsi_task *task)
 {
+	take_sequence_numbers(s, s->rx.header, true);
 	memcpy(task->response, s->rx.header, ISCSI_BHS_LENGTH);
 	task->control = s->rx.control;
 	task->control_length = s->rx.control ? bhs_data_length(s->rx.header) : 0;
 	s->rx.control = NULL;
 	iscsi_task_answered(s, task);
+	return true;
 }
 
 static bool scsi_response(struct iscsi_session *s, const uint8_t *bhs)
@@ -106,9 +109,7 @@ static bool scsi_response(struct iscsi_session *s, const uint8_t *bhs)
 		      "answer to an unknown command");
 	ISCSI_REQUIRE(s, bhs[BHS_STATUS] || bhs[BHS_RESPONSE] || data_in_complete(task, bhs),
 		      "status GOOD, but Data-In is missing");
-	take_sequence_numbers(s, bhs, true);
-	take_answer(s, task);
-	return true;
+	return take_answer(s, task);
 }
 
 static bool data_in(struct iscsi_session *s, const uint8_t *bhs)
@@ -120,15 +121,14 @@ static bool data_in(struct iscsi_session *s, const uint8_t *bhs)
 	task->data_in_received += bhs_data_length(bhs);
 	ISCSI_REQUIRE(s, !has_status || bhs[BHS_FLAGS] & ISCSI_FINAL,
 		      "status in a Data-In that is not final");
-	take_sequence_numbers(s, bhs, has_status);
-	if (has_status) {
-		ISCSI_REQUIRE(s, !task->data_out_length,
-			      "status in a Data-In of a bidirectional command");
-		ISCSI_REQUIRE(s, bhs[BHS_STATUS] || data_in_complete(task, bhs),
-			      "status GOOD, but Data-In is missing");
-		take_answer(s, task);
+	if (!has_status) {
+		take_sequence_numbers(s, bhs, false);
+		return true;
 	}
-	return true;
+	ISCSI_REQUIRE(s, !task->data_out_length, "status in a Data-In of a bidirectional command");
+	ISCSI_REQUIRE(s, bhs[BHS_STATUS] || data_in_complete(task, bhs),
+		      "status GOOD, but Data-In is missing");
+	return take_answer(s, task);
 }
 
 static bool ready_to_transfer(struct iscsi_session *s, const uint8_t *bhs)
@@ -191,9 +191,7 @@ static bool nop_in(struct iscsi_session *s, const uint8_t *bhs)
 	}
 	task = iscsi_find_task(s, tag);
 	ISCSI_REQUIRE(s, task && task->opcode == ISCSI_NOP_OUT, "NOP-In for an unknown ping");
-	take_sequence_numbers(s, bhs, true);
-	take_answer(s, task);
-	return true;
+	return take_answer(s, task);
 }
 
 /* Answers that only need to match their request. */
@@ -203,9 +201,7 @@ static bool plain_answer(struct iscsi_session *s, const uint8_t *bhs)
 
 	ISCSI_REQUIRE(s, task && task->opcode == (opcode_of(bhs) & ~0x20u),
 		      "answer to an unknown request");
-	take_sequence_numbers(s, bhs, true);
-	take_answer(s, task);
-	return true;
+	return take_answer(s, task);
 }
 
 static bool unsolicited(struct iscsi_session *s, const uint8_t *bhs)

@@ -170,10 +170,9 @@ void iscsi_finish_header(struct iscsi_session *s, struct iscsi_tx *tx, size_t he
 /* Starts waiting tasks while the command window has room. */
 void iscsi_start_waiting(struct iscsi_session *s);
 
-/* task.c: builds a SCSI command's PDU; continues Data-Out after one was sent (false: nothing
- * left). */
+/* task.c: builds a SCSI command's PDU; continues Data-Out after one was sent. */
 void iscsi_build_command(struct iscsi_session *s, struct iscsi_task *task);
-bool iscsi_next_data_out(struct iscsi_session *s, struct iscsi_task *task);
+void iscsi_next_data_out(struct iscsi_session *s, struct iscsi_task *task);
 /* receive.c: a whole header has come: decide where its data goes; the data has come too: act. */
 bool iscsi_header_received(struct iscsi_session *s);
 bool iscsi_pdu_received(struct iscsi_session *s);

@@ -3,10 +3,8 @@
  * Lives here: arguments, buffers and their references, the GIL, exceptions.  No protocol. */
 #include "core.h"
 
-#include <stdlib.h>
-
+#include "base/util.h"
 #include "session.h"
-
 struct session_object {
 	PyObject_HEAD struct iscsi_session *session; /* owned; NULL after close() */
 	bool busy; /* a thread is inside service() without the GIL */
@@ -22,19 +20,20 @@ static void owner_free(struct owner *owner)
 {
 	if (!owner)
 		return;
-	if (owner->data_out.obj)
-		PyBuffer_Release(&owner->data_out);
-	if (owner->data_in.obj)
-		PyBuffer_Release(&owner->data_in);
+	PyBuffer_Release(&owner->data_out);
+	PyBuffer_Release(&owner->data_in);
 	Py_XDECREF(owner->result);
 	free(owner);
 }
 
 static void task_release(struct iscsi_task *task)
 {
-	owner_free(task->owner);
+	if (task)
+		owner_free(task->owner);
 	iscsi_task_free(task);
 }
+
+OSD_DEFINE_CLEANUP(struct iscsi_task *, task_release)
 
 /* First line of every method: open, and no other thread inside. */
 static struct iscsi_session *check(struct session_object *self)
@@ -273,42 +272,28 @@ PyDoc_STRVAR(submit_doc,
 static PyObject *session_submit(PyObject *object, PyObject *args)
 {
 	struct iscsi_session *s = check((struct session_object *)object);
-	struct iscsi_task *task;
-	struct owner *owner;
-	Py_buffer cdb;
+	OSD_CLEANUP(task_releasep) struct iscsi_task *task = s ? task_new() : NULL;
+	OSD_CLEANUP(PyBuffer_Release) Py_buffer cdb = {0};
+	struct owner *owner = task ? task->owner : NULL;
 	PyObject *buffer;
 	Py_ssize_t length;
 	unsigned short lun;
 
-	if (!s)
+	if (!task ||
+	    !PyArg_ParseTuple(args, "Hy*y*On", &lun, &cdb, &owner->data_out, &buffer, &length))
 		return NULL;
-	task = task_new();
-	if (!task)
-		return NULL;
-	owner = task->owner;
-	if (!PyArg_ParseTuple(args, "Hy*y*On", &lun, &cdb, &owner->data_out, &buffer, &length)) {
-		task_release(task);
-		return NULL;
-	}
 	task->opcode = ISCSI_SCSI_COMMAND;
 	task->lun = lun;
 	if (cdb.len < 1 || cdb.len > (Py_ssize_t)ISCSI_CDB_MAX || lun > 16383 ||
 	    owner->data_out.len > INT32_MAX) {
 		PyErr_SetString(PyExc_ValueError, "lun, cdb or data_out out of range");
-		PyBuffer_Release(&cdb);
-		task_release(task);
 		return NULL;
 	}
 	task->cdb_length = (uint16_t)cdb.len;
 	memcpy(task->cdb, cdb.buf, (size_t)cdb.len);
-	PyBuffer_Release(&cdb);
 	task->data_out = owner->data_out.buf;
 	task->data_out_length = (uint32_t)owner->data_out.len;
-	if (!set_data_in(task, buffer, length)) {
-		task_release(task);
-		return NULL;
-	}
-	return submit_task(object, s, task);
+	return set_data_in(task, buffer, length) ? submit_task(object, s, OSD_STEAL(task)) : NULL;
 }
 
 PyDoc_STRVAR(request_doc,
@@ -319,38 +304,28 @@ PyDoc_STRVAR(request_doc,
 static PyObject *session_request(PyObject *object, PyObject *args)
 {
 	struct iscsi_session *s = check((struct session_object *)object);
-	struct iscsi_task *task;
-	struct owner *owner;
-	Py_buffer header;
+	OSD_CLEANUP(task_releasep) struct iscsi_task *task = s ? task_new() : NULL;
+	OSD_CLEANUP(PyBuffer_Release) Py_buffer header = {0};
+	struct owner *owner = task ? task->owner : NULL;
 	unsigned char opcode;
 	int immediate;
 
-	if (!s)
+	if (!task ||
+	    !PyArg_ParseTuple(args, "by*y*p", &opcode, &header, &owner->data_out, &immediate))
 		return NULL;
-	task = task_new();
-	if (!task)
-		return NULL;
-	owner = task->owner;
-	if (!PyArg_ParseTuple(args, "by*y*p", &opcode, &header, &owner->data_out, &immediate)) {
-		task_release(task);
-		return NULL;
-	}
 	if (header.len != ISCSI_BHS_LENGTH || opcode > ISCSI_LOGOUT ||
 	    opcode == ISCSI_SCSI_COMMAND || opcode == ISCSI_DATA_OUT ||
 	    (size_t)owner->data_out.len > s->params.max_send_segment) {
 		PyErr_SetString(PyExc_ValueError, "opcode, header or data out of range");
-		PyBuffer_Release(&header);
-		task_release(task);
 		return NULL;
 	}
 	task->opcode = opcode;
 	task->immediate = immediate;
 	memcpy(task->request, header.buf, ISCSI_BHS_LENGTH);
 	task->request[BHS_AHS_WORDS] = 0;
-	PyBuffer_Release(&header);
 	task->data_out = owner->data_out.buf;
 	task->data_out_length = (uint32_t)owner->data_out.len;
-	return submit_task(object, s, task);
+	return submit_task(object, s, OSD_STEAL(task));
 }
 
 PyDoc_STRVAR(
@@ -474,10 +449,8 @@ static PyObject *session_messages(PyObject *object, PyObject *Py_UNUSED(ignored)
 			Py_CLEAR(list);
 		Py_XDECREF(pair);
 	}
-	for (uint32_t i = 0; list && i < s->event_count; i++)
-		free(s->events[i].data);
-	if (list)
-		s->event_count = 0;
+	while (list && s->event_count)
+		free(s->events[--s->event_count].data);
 	return list;
 }
 

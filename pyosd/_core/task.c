@@ -46,7 +46,7 @@ void iscsi_build_command(struct iscsi_session *s, struct iscsi_task *task)
 	iscsi_enqueue(s, tx);
 }
 
-bool iscsi_next_data_out(struct iscsi_session *s, struct iscsi_task *task)
+void iscsi_next_data_out(struct iscsi_session *s, struct iscsi_task *task)
 {
 	struct iscsi_burst *burst = &task->burst;
 	struct iscsi_tx *tx = &task->tx;
@@ -57,7 +57,7 @@ bool iscsi_next_data_out(struct iscsi_session *s, struct iscsi_task *task)
 		task->held.remaining = 0;
 	}
 	if (!burst->remaining)
-		return false;
+		return;
 	length = min_u32(burst->remaining, s->params.max_send_segment);
 	memset(tx->header, 0, ISCSI_BHS_LENGTH);
 	tx->header[BHS_OPCODE] = ISCSI_DATA_OUT;
@@ -73,5 +73,4 @@ bool iscsi_next_data_out(struct iscsi_session *s, struct iscsi_task *task)
 	burst->remaining -= length;
 	iscsi_finish_header(s, tx, ISCSI_BHS_LENGTH);
 	iscsi_enqueue(s, tx);
-	return true;
 }
