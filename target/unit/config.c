@@ -20,7 +20,7 @@ static const struct osd_option options[] = {
 	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second directory, for heads"},
 	{"heads", OPTION_CHOICE, AT(heads.policy), 0, 0, "first",
 	 "which objects begin on the SSD: first (all), small-only (up to the head size), off"},
-	{"head_size", OPTION_HEAD_SIZE, AT(heads.head_bytes), 0, OSD_HEAD_MAX, NULL,
+	{"head_size", OPTION_SIZE, AT(heads.head_bytes), 0, OSD_HEAD_MAX, NULL,
 	 "bytes of new objects on the SSD; without it as formatted, 2MiB where it is formatted"},
 	{"head_high", OPTION_NUMBER, AT(heads.high_percent), 1, 99, "95",
 	 "per cent of the SSD above which new heads go to the other directory"},
@@ -58,7 +58,7 @@ static const struct osd_option options[] = {
 	 "jobs one principal may have in the queue, 0: 1,000; longer arrays are refused"},
 	{"stored_principal", OPTION_SIZE, AT(stored_principal), 0, INT64_MAX, "0",
 	 "code, arguments and results of one principal in the jobs partition, 0: 256 MiB"},
-	{"security", OPTION_METHOD, AT(security), 0, 0, "nosec",
+	{"security", OPTION_CHOICE, AT(security), 0, 0, "nosec",
 	 "least security method of a store made or formatted now: nosec, capkey, cmdrsp, alldata"},
 	{"secure", OPTION_BOOL, AT(secure), 0, 1, "0",
 	 "refuse a store that asks for no capabilities: whose root or new partitions have nosec"},
@@ -86,9 +86,10 @@ static const struct osd_option options[] = {
 
 /* For options with a choice: the words, in the order of the enumeration. */
 static const struct {
-	const char *name, *words[4];
+	const char *name, *words[5];
 } choices[] = {
 	{"heads", {"first", "small-only", "off"}},
+	{"security", {"nosec", "capkey", "cmdrsp", "alldata"}},
 	{"durability", {"process", "sync"}},
 	{"on_ssd_loss", {"fail", "read-through"}},
 	{"io", {"cached", "direct"}},
@@ -160,10 +161,18 @@ static bool parse_number(const char *text, bool units, uint64_t *ret_value)
 	return false;
 }
 
+/* "first, small-only or off" */
+static void list_words(const char *const *words, char text[80])
+{
+	for (size_t i = 0, used = 0; words[i]; i++)
+		used += (size_t)snprintf(text + used, 80 - used, "%s%s",
+					 i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+}
+
 static enum osd_status bad_value(char message[256], const struct osd_option *option,
 				 const char *value)
 {
-	const char *const *words = option->kind == OPTION_CHOICE ? words_of(option) : NULL;
+	char words[80];
 
 	switch (option->kind) {
 	case OPTION_TEXT:
@@ -175,23 +184,17 @@ static enum osd_status bad_value(char message[256], const struct osd_option *opt
 			 value);
 		break;
 	case OPTION_CHOICE:
-		snprintf(message, 256, "option '%s' must be %s%s%s or %s, not '%.80s'",
-			 option->name, words[0], words[2] ? ", " : "", words[2] ? words[1] : "",
-			 words[2] ? words[2] : words[1], value);
+		list_words(words_of(option), words);
+		snprintf(message, 256, "option '%s' must be %s, not '%.80s'", option->name, words,
+			 value);
 		break;
 	case OPTION_REUSE:
 		snprintf(message, 256,
 			 "option '%s' must be never, verified or trusted, not '%.80s'",
 			 option->name, value);
 		break;
-	case OPTION_METHOD:
-		snprintf(message, 256,
-			 "option '%s' must be nosec, capkey, cmdrsp or alldata, not '%.80s'",
-			 option->name, value);
-		break;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
-	case OPTION_HEAD_SIZE:
 		snprintf(message, 256, "option '%s' must be a number from %" PRIu64 " to %" PRIu64
 			 "%s, not '%.80s'", option->name, option->min, option->max,
 			 option->kind == OPTION_NUMBER ? "" : " (KiB, MiB, GiB, TiB allowed)", value);
@@ -243,8 +246,6 @@ static enum osd_status set_option(void *values, const struct osd_option *option,
 		return set_choice(at, option, value, message);
 	case OPTION_REUSE:
 		return osd_reuse_parse(value, at) ? OSD_OK : bad_value(message, option, value);
-	case OPTION_METHOD:
-		return osd_method_parse(value, at) ? OSD_OK : bad_value(message, option, value);
 	case OPTION_BOOL:
 		if (strcmp(value, "0") && strcmp(value, "1"))
 			return bad_value(message, option, value);
@@ -252,7 +253,6 @@ static enum osd_status set_option(void *values, const struct osd_option *option,
 		return OSD_OK;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
-	case OPTION_HEAD_SIZE:
 		if (!parse_number(value, option->kind != OPTION_NUMBER, &number) ||
 		    number < option->min || number > option->max)
 			return bad_value(message, option, value);

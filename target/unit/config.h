@@ -14,6 +14,7 @@
 #include "exec/sandbox/reuse.h"
 #include "object/object.h"
 #include "object/sums.h"
+#include "wire/capability.h"
 
 struct osd_test_stores; /* testing/stores.h */
 
@@ -44,7 +45,7 @@ struct osd_config {
 	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
 	char *local_key;      /* local-key=, file for the local administrator's key; owned; NULL: none */
 	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
-	uint8_t security;     /* security=nosec|capkey|cmdrsp|alldata, least method of what is made */
+	enum osd_security_method security; /* security=nosec|capkey|cmdrsp|alldata, of what is made */
 	bool secure;          /* secure=1: refuse a store whose root, or new partitions, have NOSEC */
 	struct osd_heads_config heads; /* heads=, head_size=, head_high=, head_low=, head_rate= */
 	uint64_t workers;     /* workers= */
@@ -67,9 +68,7 @@ enum osd_option_kind {
 	OPTION_SIZE,
 	OPTION_BOOL,
 	OPTION_CHOICE,
-	OPTION_REUSE,
-	OPTION_HEAD_SIZE, /* a size, OSD_HEAD_AS_FORMATTED where none is given */
-	OPTION_METHOD
+	OPTION_REUSE
 };
 
 struct osd_option {

@@ -7,13 +7,6 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-bool osd_method_parse(const char *name, uint8_t *ret_method)
-{
-	static const char *const methods[] = {"nosec", "capkey", "cmdrsp", "alldata"};
-
-	return osd_find_word(methods, OSD_ARRAY_SIZE(methods), name, ret_method);
-}
-
 void osd_capability_decode(const uint8_t bytes[OSD_CAPABILITY_LENGTH],
 			   struct osd_capability *ret_capability)
 {

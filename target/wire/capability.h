@@ -26,9 +26,6 @@ enum osd_security_method {
 
 #define OSD_SECURITY_METHODS 0x000f /* those we know; bit n: method n */
 
-/* From "nosec", "capkey" and so on; false: no such method. */
-bool osd_method_parse(const char *name, uint8_t *ret_method);
-
 enum osd_capability_descriptor {
 	OSD_CAPDESC_NONE = 0,
 	OSD_CAPDESC_OBJECT = 1,    /* user object (and collection, as real initiators use it) */
