@@ -161,10 +161,8 @@ static int begin_engine(struct sandbox *s, struct osd_step *step)
 {
 	const struct osd_engine *engine = s->confinement->engine;
 
-	if (!engine->begin || engine->begin())
-		return 0;
-	errno = ENOEXEC;
-	return osd_step_failed(step, "run a first script", NULL);
+	return osd_step_end(step, engine->begin && !engine->begin() ? -ENOEXEC : 0,
+			    "run a first script");
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

@@ -231,11 +231,7 @@ int osd_seccomp_build(int job_socket, const char *scratch, unsigned rules,
 		error = export_program(filter, ret_program);
 	if (filter)
 		seccomp_release(filter);
-	if (error) {
-		errno = -error;
-		return osd_step_failed(step, "build the system-call filter", NULL);
-	}
-	return 0;
+	return osd_step_end(step, error, "build the system-call filter");
 }
 
 int osd_seccomp_install(const struct sock_fprog *program, struct osd_step *step)

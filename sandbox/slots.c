@@ -402,10 +402,8 @@ static int set_limits(struct osd_daemon *daemon, const struct osd_slot *sandbox,
 	struct osd_rlimit table[OSD_RLIMIT_COUNT];
 	int error = osd_cgroups_limit(&daemon->cgroups, slot, &own);
 
-	if (error) {
-		errno = -error;
-		return osd_step_failed(step, "its control group", NULL);
-	}
+	if (error)
+		return osd_step_end(step, error, "its control group");
 	own.memory_bytes += zygote->set_bytes;
 	osd_limits_table(&own, osd_scratch_file_bytes(daemon->layers, limits->memory_bytes),
 			 table);

@@ -21,4 +21,12 @@ static inline int osd_step_failed(struct osd_step *step, const char *what, const
 	return -error;
 }
 
+/* For a step whose result is known: 0, or -errno. */
+static inline int osd_step_end(struct osd_step *step, int error, const char *what)
+{
+	if (error)
+		errno = -error;
+	return error ? osd_step_failed(step, what, NULL) : 0;
+}
+
 #endif

@@ -197,10 +197,8 @@ static int begin_machine(jni_env **ret_env)
 					     .abort = abort_hook};
 	int error = osd_java_start(&start, &vm, ret_env, &beginning.step);
 
-	if (!error && !connect_host(*ret_env)) {
-		errno = ENOEXEC;
-		error = osd_step_failed(&beginning.step, "prepare Java", NULL);
-	}
+	if (!error && !connect_host(*ret_env))
+		error = osd_step_end(&beginning.step, -ENOEXEC, "prepare Java");
 	return error;
 }
 
@@ -264,10 +262,8 @@ static int start(uint64_t memory_bytes, struct osd_step *step)
 
 	beginning.memory_bytes = memory_bytes;
 	error = start_thread(be_main, STACK_BYTES);
-	if (error) {
-		errno = -error;
-		return osd_step_failed(step, "start a thread", NULL);
-	}
+	if (error)
+		return osd_step_end(step, error, "start a thread");
 	wait_for(&begun);
 	*step = beginning.step;
 	return beginning.error;

@@ -105,26 +105,22 @@ static void *allocate(jni_env *env, size_t length)
 	return memory;
 }
 
-/* All bytes of an array; NULL: an exception is pending.  The caller frees it. */
-static uint8_t *copy_of(jni_env *env, jobject array, int32_t length)
+/* The bytes of an array, and its length: a call that refuses arrays of more than `most` bytes needs no more of
+ * them.  NULL: an exception is pending.  The caller frees it. */
+static uint8_t *copy_of(jni_env *env, jobject array, int32_t most, size_t *ret_length)
 {
-	uint8_t *bytes = allocate(env, (size_t)length);
-
-	if (bytes)
-		(*env)->GetByteArrayRegion(env, array, 0, length, bytes);
-	return bytes;
-}
-
-/* Of an array that the call refuses if it is longer than it says: then not all of it is needed. */
-static uint8_t *short_copy(jni_env *env, jobject array, size_t *ret_length)
-{
+	uint8_t *bytes;
 	int32_t length;
 
 	if (!within(env, array, 0, 0))
 		return NULL;
 	length = (*env)->GetArrayLength(env, array);
 	*ret_length = (size_t)length;
-	return copy_of(env, array, OSD_MIN(length, UINT16_MAX));
+	length = OSD_MIN(length, most);
+	bytes = allocate(env, (size_t)length);
+	if (bytes)
+		(*env)->GetByteArrayRegion(env, array, 0, length, bytes);
+	return bytes;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -242,7 +238,7 @@ static void serve_setattr(jni_env *env, jobject class, int64_t partition, int64_
 	size_t length;
 
 	(void)class;
-	bytes = short_copy(env, value, &length);
+	bytes = copy_of(env, value, UINT16_MAX, &length);
 	if (bytes)
 		CALL(env, setattr, (uint64_t)partition, (uint64_t)object, (uint32_t)page,
 		     (uint32_t)number, bytes, length);
@@ -267,15 +263,12 @@ static int64_t serve_zone(jni_env *env, jobject class, int32_t which)
 static void serve_result(jni_env *env, jobject class, int32_t encoding, jobject array)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
-	int32_t length;
+	size_t length;
 
 	(void)class;
-	if (!within(env, array, 0, 0))
-		return;
-	length = (*env)->GetArrayLength(env, array);
-	bytes = copy_of(env, array, length);
+	bytes = copy_of(env, array, INT32_MAX, &length);
 	if (bytes)
-		CALL(env, result, encoding != 0, bytes, (size_t)length);
+		CALL(env, result, encoding != 0, bytes, length);
 }
 
 static void serve_progress(jni_env *env, jobject class, int32_t share, jobject text)
@@ -284,7 +277,7 @@ static void serve_progress(jni_env *env, jobject class, int32_t share, jobject t
 	size_t length;
 
 	(void)class;
-	bytes = short_copy(env, text, &length);
+	bytes = copy_of(env, text, UINT16_MAX, &length);
 	if (bytes)
 		CALL(env, progress, (uint32_t)share, bytes, length);
 }

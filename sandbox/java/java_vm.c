@@ -126,18 +126,13 @@ int osd_java_start(const struct osd_java_start *start, jni_vm **ret_vm, jni_env 
 {
 	int error;
 
-	if (start->memory_bytes < LEAST_MEMORY) {
-		errno = ENOMEM;
-		return osd_step_failed(step, "start Java in less than 128 MiB: raise limits.mem", NULL);
-	}
+	if (start->memory_bytes < LEAST_MEMORY)
+		return osd_step_end(step, -ENOMEM,
+				    "start Java in less than 128 MiB: raise limits.mem");
 	error = create_vm(start, ret_vm, ret_env);
 	if (!error)
 		error = define_classes(*ret_env);
-	if (error) {
-		errno = -error;
-		return osd_step_failed(step, "start Java", NULL);
-	}
-	return 0;
+	return osd_step_end(step, error, "start Java");
 }
 
 jobject osd_java_class(jni_env *env, const char *name)

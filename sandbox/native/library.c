@@ -78,43 +78,26 @@ static bool is_refused(const Elf64_Dyn *entry, char why[OSD_IMAGE_WHY])
 
 static void take_entry(struct osd_library *library, struct dynamic *dynamic, const Elf64_Dyn *entry)
 {
-	uint64_t value = entry->d_un.d_val;
+	const struct {
+		Elf64_Sxword tag;
+		uint64_t *to;
+	} rows[] = {
+		{DT_STRTAB, &library->strings},
+		{DT_STRSZ, &library->string_bytes},
+		{DT_SYMTAB, &library->symbols},
+		{DT_INIT, &library->init},
+		{DT_INIT_ARRAY, &library->init_array},
+		{DT_INIT_ARRAYSZ, &library->init_array_bytes},
+		{DT_GNU_HASH, &dynamic->hash},
+		{DT_RELA, &dynamic->rela},
+		{DT_RELASZ, &dynamic->rela_bytes},
+		{DT_JMPREL, &dynamic->calls},
+		{DT_PLTRELSZ, &dynamic->calls_bytes},
+	};
 
-	switch (entry->d_tag) {
-	case DT_STRTAB:
-		library->strings = value;
-		break;
-	case DT_STRSZ:
-		library->string_bytes = value;
-		break;
-	case DT_SYMTAB:
-		library->symbols = value;
-		break;
-	case DT_INIT:
-		library->init = value;
-		break;
-	case DT_INIT_ARRAY:
-		library->init_array = value;
-		break;
-	case DT_INIT_ARRAYSZ:
-		library->init_array_bytes = value;
-		break;
-	case DT_GNU_HASH:
-		dynamic->hash = value;
-		break;
-	case DT_RELA:
-		dynamic->rela = value;
-		break;
-	case DT_RELASZ:
-		dynamic->rela_bytes = value;
-		break;
-	case DT_JMPREL:
-		dynamic->calls = value;
-		break;
-	case DT_PLTRELSZ:
-		dynamic->calls_bytes = value;
-		break;
-	}
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++)
+		if (rows[i].tag == entry->d_tag)
+			*rows[i].to = entry->d_un.d_val;
 }
 
 static bool check_needed(const struct osd_library *library, uint64_t offset, char why[OSD_IMAGE_WHY])
@@ -122,9 +105,8 @@ static bool check_needed(const struct osd_library *library, uint64_t offset, cha
 	static const char *const there[] = {"libc.so.6", "libm.so.6"};
 	const char *name = string_at(library, offset);
 
-	for (size_t i = 0; name && i < OSD_ARRAY_SIZE(there); i++)
-		if (strcmp(name, there[i]) == 0)
-			return true;
+	if (name && osd_find_word(there, OSD_ARRAY_SIZE(there), name, &(uint8_t){0}))
+		return true;
 	snprintf(why, OSD_IMAGE_WHY,
 		 "it needs the library %.60s: a function has libc.so.6 and libm.so.6; link others into it",
 		 name ? name : "of a damaged name");
