@@ -8,7 +8,6 @@
 #include "command/authorise_impl.h"
 #include "command/own_job.h"
 #include "command/resolve.h"
-#include "command/table.h"
 
 #define SCOPE_MASK 0x7
 

@@ -10,7 +10,6 @@
 
 #include "base/alarm.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "unit/control_impl.h"
