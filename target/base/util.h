@@ -16,6 +16,10 @@
 #define OSD_MIN(a, b)     ((a) < (b) ? (a) : (b))
 #define OSD_MAX(a, b)     ((a) > (b) ? (a) : (b))
 
+/* For lists of X(symbol, name) or X(number, symbol, name): the names as the values of an array. */
+#define OSD_NAME_OF(symbol, name)	  name,
+#define OSD_NAME_AT(number, symbol, name) [number] = (name),
+
 /* Run fn(&variable) when the variable leaves its scope; fn accepts what the variable holds then. */
 #define OSD_CLEANUP(fn)   __attribute__((cleanup(fn)))
 #define OSD_CLEANUP_FREE  OSD_CLEANUP(osd_freep)

@@ -345,21 +345,9 @@ __attribute__((format(printf, 2, 3))) static void add(struct osd_signing *signin
 /* A line "NAME VALUE" for a value that is set. */
 static void add_value(struct reading *reading, uint32_t number, struct osd_signing *signing)
 {
-	static const char *const accesses[] = {
-#define X(access, symbol, name) [access] = name,
-		OSD_FUNCTION_ACCESSES(X)
-#undef X
-	};
-	static const char *const sizes[] = {
-#define X(size, symbol, name) [size] = name,
-		OSD_CONTRACT_SIZES(X)
-#undef X
-	};
-	static const char *const records[] = {
-#define X(number, symbol, name) [number] = name,
-		OSD_CONTRACT_RECORDS(X)
-#undef X
-	};
+	static const char *const accesses[] = {OSD_FUNCTION_ACCESSES(OSD_NAME_AT)};
+	static const char *const sizes[] = {OSD_CONTRACT_SIZES(OSD_NAME_AT)};
+	static const char *const records[] = {OSD_CONTRACT_RECORDS(OSD_NAME_AT)};
 	const struct field *field = &fields[number];
 	uint8_t value[OSD_FUNCTION_TEXT_MAX];
 	size_t length = read_bytes(reading, number, value, sizeof(value));

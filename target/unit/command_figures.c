@@ -103,16 +103,8 @@ static void write_row(const struct row *row, const char *name, struct osd_json *
 
 void osd_figures_write(const struct osd_figures *figures, struct osd_json *json)
 {
-	static const char *const classes[] = {
-#define X(symbol, name) name,
-		OSD_LATENCY_CLASSES(X)
-#undef X
-	};
-	static const char *const rejections[] = {
-#define X(symbol, name) name,
-		OSD_REJECTIONS(X)
-#undef X
-	};
+	static const char *const classes[] = {OSD_LATENCY_CLASSES(OSD_NAME_OF)};
+	static const char *const rejections[] = {OSD_REJECTIONS(OSD_NAME_OF)};
 
 	osd_json_open(json, "commands", '[');
 	for (size_t i = 0; i < figures->row_count; i++)

@@ -91,11 +91,7 @@ static void write_partitions(const struct osd_space *space, struct osd_json *jso
 static void write_store(const struct osd_control *control, const struct osd_space *space,
 			struct osd_json *json)
 {
-	static const char *const causes[] = {
-#define X(symbol, name) name,
-		OSD_SPACE_CAUSES(X)
-#undef X
-	};
+	static const char *const causes[] = {OSD_SPACE_CAUSES(OSD_NAME_OF)};
 	char id[OSD_CONTROL_STORE_ID];
 	struct osd_objects_stats stats;
 

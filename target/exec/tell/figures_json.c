@@ -179,16 +179,8 @@ static void write_sandboxes(const struct view *view, struct osd_json *json)
 		[OSD_SANDBOX_READY] = "ready",	     [OSD_SANDBOX_TAKEN] = "taken",
 		[OSD_SANDBOX_KEPT] = "kept",	     [OSD_SANDBOX_ENDING] = "ending",
 	};
-	static const char *const exits[] = {
-#define X(symbol, name) name,
-		OSD_SANDBOX_EXITS(X)
-#undef X
-	};
-	static const char *const recyclings[] = {
-#define X(symbol, name) name,
-		OSD_SANDBOX_RECYCLINGS(X)
-#undef X
-	};
+	static const char *const exits[] = {OSD_SANDBOX_EXITS(OSD_NAME_OF)};
+	static const char *const recyclings[] = {OSD_SANDBOX_RECYCLINGS(OSD_NAME_OF)};
 	const struct osd_supply_figures *figures = &view->supply;
 
 	osd_json_open(json, "sandboxes", '{');
@@ -334,11 +326,7 @@ static void write_count(unsigned op, unsigned code, uint64_t count, struct osd_j
 static void write_calls(struct osd_exec *exec, struct osd_json *json)
 {
 	const struct osd_call_figures *calls = &exec->runs->calls;
-	static const char *const kinds[] = {
-#define X(symbol, name) name,
-		OSD_CALL_KINDS(X)
-#undef X
-	};
+	static const char *const kinds[] = {OSD_CALL_KINDS(OSD_NAME_OF)};
 
 	osd_json_open(json, "proxy_calls", '[');
 	for (unsigned op = 0; op < OSD_CALL_OPS; op++)
