@@ -136,22 +136,19 @@ static void view_plain(const struct osd_job *job, struct osd_job_view *v)
 	v->waits_for = osd_after_waits_for(job, &v->awaited);
 }
 
+/* Of jobs that are in no array. */
+#define NO_MEMBER                                                                                  \
+	.unqueue = unqueue, .unplace = unplace, .waits = waits_for_others, .changed = do_nothing,  \
+	.paused = do_nothing, .left = tell_waiters, .unended = osd_after_pin,                      \
+	.is_changing = is_false, .change_begins = do_nothing, .change_ended = change_ended,        \
+	.behind = none_behind
+
 const struct osd_job_kind osd_kind_plain = {
+	NO_MEMBER,
 	.release = release_plain,
 	.enqueue = enqueue_plain,
-	.unqueue = unqueue,
-	.unplace = unplace,
-	.waits = waits_for_others,
-	.changed = do_nothing,
-	.paused = do_nothing,
-	.left = tell_waiters,
-	.unended = osd_after_pin,
-	.is_changing = is_false,
-	.change_begins = do_nothing,
-	.change_ended = change_ended,
 	.may_start = plain_may_start,
 	.first = itself,
-	.behind = none_behind,
 	.take = itself,
 	.view = view_plain,
 	.view_parts = view_no_parts,
@@ -220,23 +217,13 @@ static bool head_shows_pending(const struct osd_job *job, const struct osd_job_v
 }
 
 const struct osd_job_kind osd_kind_head = {
+	NO_MEMBER,
 	.release = release_head,
 	.enqueue = enqueue_head,
-	.unqueue = unqueue,
-	.unplace = unplace,
-	.waits = waits_for_others,
-	.changed = do_nothing,
-	.paused = do_nothing,
-	.left = tell_waiters,
-	.unended = osd_after_pin,
 	.end_parts = end_members,
 	.control = osd_array_control,
-	.is_changing = is_false,
-	.change_begins = do_nothing,
-	.change_ended = change_ended,
 	.may_start = is_false,
 	.first = first_member,
-	.behind = none_behind,
 	.take = take_member,
 	.view = view_head,
 	.view_parts = view_members,

@@ -65,9 +65,16 @@ static enum osd_status delete_if_there(struct osd_txn *txn, enum osd_table table
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-/* A record of the database has another length than it can have. */
-static enum osd_status bad_length(const char *what, struct osd_object_id id, size_t length)
+/* Reads a record of the database that has this length. */
+static enum osd_status get(struct osd_txn *txn, enum osd_table table, const struct key *key,
+			   uint8_t *value, size_t bytes, const char *what, struct osd_object_id id)
 {
+	size_t length = 0;
+	enum osd_status status =
+		osd_txn_record_get(txn, table, key->bytes, key->length, value, bytes, &length);
+
+	if (status != OSD_OK || length == bytes)
+		return status;
 	return osd_internal("the record '%s' 0x%" PRIx64 "/0x%" PRIx64 " has %zu bytes", what,
 			    id.partition_id, id.object_id, length);
 }
@@ -228,14 +235,12 @@ enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_recor
 
 	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
 		struct key key = piece_key(KEY_CODE, record->id, (uint32_t)n);
-		size_t want = OSD_MIN(PIECE_BYTES, total - at), length = 0;
-		enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes,
-							    key.length, buffer + at, want, &length);
+		enum osd_status status =
+			get(txn, OSD_TABLE_JOBS, &key, buffer + at,
+			    OSD_MIN(PIECE_BYTES, total - at), "code of job", record->id);
 
 		if (status != OSD_OK)
 			return status;
-		if (length != want)
-			return bad_length("code of job", record->id, length);
 	}
 	return OSD_OK;
 }
@@ -328,16 +333,12 @@ enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id
 {
 	struct key key = make_key(KEY_COMPANION, companion);
 	uint8_t value[8];
-	size_t length = 0;
-	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOBS, key.bytes, key.length,
-						    value, sizeof(value), &length);
+	enum osd_status status = get(txn, OSD_TABLE_JOBS, &key, value, sizeof(value),
+				     "job that has the object", companion);
 
-	if (status != OSD_OK)
-		return status;
-	if (length != sizeof(value))
-		return bad_length("job that has the object", companion, length);
-	*ret_job = (struct osd_object_id){companion.partition_id, osd_get_be(value, sizeof(value))};
-	return OSD_OK;
+	if (status == OSD_OK)
+		*ret_job = (struct osd_object_id){companion.partition_id, osd_get_be(value, 8)};
+	return status;
 }
 
 enum osd_status osd_job_companion_delete(struct osd_txn *txn, struct osd_object_id companion)
@@ -369,16 +370,12 @@ enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_recor
 {
 	struct key key = idempotency_key(record);
 	uint8_t value[16];
-	size_t length = 0;
-	enum osd_status status = osd_txn_record_get(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length,
-						    value, sizeof(value), &length);
+	enum osd_status status = get(txn, OSD_TABLE_JOB_KEYS, &key, value, sizeof(value),
+				     "idempotency key of job", record->id);
 
-	if (status != OSD_OK)
-		return status;
-	if (length != sizeof(value))
-		return bad_length("idempotency key of job", record->id, length);
-	*ret_id = (struct osd_object_id){osd_get_be(value, 8), osd_get_be(value + 8, 8)};
-	return OSD_OK;
+	if (status == OSD_OK)
+		*ret_id = (struct osd_object_id){osd_get_be(value, 8), osd_get_be(value + 8, 8)};
+	return status;
 }
 
 enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record *record)
