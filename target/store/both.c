@@ -12,7 +12,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "base/util.h"
-
+#include "store/freeze.h"
 #define RINGS	     16u /* kept; further concurrent calls make their own */
 #define RING_ENTRIES 2u
 #define RING_BYTES   (1u << 30) /* the largest operation of a ring */
@@ -121,10 +121,9 @@ static void ring_put(struct osd_both *both, struct io_uring *ring)
 /* The descriptor for the kernel, or -1: the file's own store must do the operation. */
 static int plain_fd(const struct osd_data_op *op)
 {
-	/* Read it once: another thread may freeze the store (store/freeze.h) between two reads. */
 	const struct osd_data_ops *ops = op->file->data->ops;
 
-	if (!ops->plain_fd || op->length > RING_BYTES)
+	if (!ops->plain_fd || op->length > RING_BYTES || osd_freeze_holds(op->file->data->freeze))
 		return -1;
 	if (op->act == OSD_DATA_SYNC)
 		return ops->plain_fd(op->file, 0, NULL, 0);

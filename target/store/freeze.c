@@ -15,20 +15,12 @@
 #include "base/lock.h"
 #include "base/util.h"
 
-#define STORES 2u
-
-/* One data store: its functions, and those it has while the store is frozen. */
-struct frozen_data {
-	struct osd_data *data; /* borrowed; NULL: none */
-	const struct osd_data_ops *own;
-	struct osd_data_ops ops;
-};
-
 struct osd_freeze {
-	struct osd_kv *kv; /* borrowed */
-	struct frozen_data stores[STORES];
-	_Atomic uint64_t changing; /* transactions that change something */
-	_Atomic bool on;	   /* changed under lock */
+	struct osd_kv *kv;	      /* borrowed */
+	struct osd_data *head, *tail; /* borrowed; NULL: none */
+	_Atomic uint64_t changing;    /* transactions that change something */
+	_Atomic bool on;	      /* changed under lock */
+	_Atomic bool held;	      /* the same: data calls wait, too */
 	struct osd_lock lock;
 	pthread_cond_t over;	/* on is false again, or no transaction is open */
 	uint64_t deadline_usec; /* monotonic; under lock */
@@ -39,9 +31,7 @@ struct osd_freeze {
 static void let_go(struct osd_freeze *freeze)
 {
 	osd_assert_held(&freeze->lock);
-	for (size_t i = 0; i < STORES; i++)
-		if (freeze->stores[i].data)
-			freeze->stores[i].data->ops = freeze->stores[i].own;
+	atomic_store(&freeze->held, false);
 	atomic_store(&freeze->on, false);
 	pthread_cond_broadcast(&freeze->over);
 }
@@ -87,112 +77,15 @@ bool osd_freeze_is_on(struct osd_freeze *freeze)
 	return freeze && atomic_load(&freeze->on);
 }
 
-/* ---- data calls of a frozen store -------------------------------------------------------- */
-
-static const struct frozen_data *cold_of(const struct osd_data *data)
+bool osd_freeze_holds(const struct osd_freeze *freeze)
 {
-	const struct osd_freeze *freeze = data->freeze;
-
-	return &freeze->stores[freeze->stores[0].data == data ? 0 : 1];
+	return freeze && atomic_load(&freeze->held);
 }
 
-/* Waits for the end of the freeze.  Returns the store's own functions. */
-static const struct osd_data_ops *own_ops(struct osd_data *data)
+void osd_freeze_pass(struct osd_freeze *freeze)
 {
-	wait_for_end(data->freeze);
-	return cold_of(data)->own;
-}
-
-static enum osd_status frozen_open(struct osd_data *data, const struct osd_data_name *name,
-				 unsigned flags, struct osd_data_file **ret_file)
-{
-	const struct osd_data_ops *own = cold_of(data)->own;
-	enum osd_status status = own->open_file(data, name, flags & ~(unsigned)OSD_DATA_CREATE,
-						ret_file);
-
-	if (status != OSD_E_NO_OBJECT || !(flags & OSD_DATA_CREATE))
-		return status;
-	return own_ops(data)->open_file(data, name, flags, ret_file);
-}
-
-static enum osd_status frozen_write(struct osd_data_file *file, uint64_t offset, const void *bytes,
-				  size_t length)
-{
-	return own_ops(file->data)->write(file, offset, bytes, length);
-}
-
-static enum osd_status frozen_truncate(struct osd_data_file *file, uint64_t size)
-{
-	return own_ops(file->data)->truncate(file, size);
-}
-
-static enum osd_status frozen_zero(struct osd_data_file *file, uint64_t offset, uint64_t length)
-{
-	return own_ops(file->data)->zero(file, offset, length);
-}
-
-static enum osd_status frozen_copy(struct osd_data_file *from, uint64_t from_offset,
-				 struct osd_data_file *to, uint64_t to_offset, uint64_t length,
-				 unsigned flags)
-{
-	return own_ops(to->data)->copy(from, from_offset, to, to_offset, length, flags);
-}
-
-static enum osd_status frozen_clone(struct osd_data_file *from, struct osd_data_file *to)
-{
-	return own_ops(to->data)->clone(from, to);
-}
-
-static enum osd_status frozen_set_modified(struct osd_data_file *file, uint64_t modified_ms)
-{
-	const struct osd_data_ops *ops;
-
-	wait_for_end(file->data->freeze);
-	ops = OSD_FILE_OPS(set_modified, file);
-	return ops->set_modified(file, modified_ms);
-}
-
-static enum osd_status frozen_link(struct osd_data *data, const struct osd_data_name *from,
-				 const struct osd_data_name *to)
-{
-	return own_ops(data)->link(data, from, to);
-}
-
-static enum osd_status frozen_remove(struct osd_data *data, const struct osd_data_name *name)
-{
-	return own_ops(data)->remove(data, name);
-}
-
-static enum osd_status frozen_remove_partition(struct osd_data *data, uint64_t partition_id,
-					     uint32_t incarnation)
-{
-	const struct osd_data_ops *ops;
-
-	wait_for_end(data->freeze);
-	ops = OSD_DATA_OPS(remove_partition, data);
-	return ops->remove_partition(data, partition_id, incarnation);
-}
-
-/* Functions that change nothing stay the store's own.  Without plain_fd no write bypasses these. */
-static void prepare(struct osd_freeze *freeze, struct frozen_data *cold, struct osd_data *data)
-{
-	cold->data = data;
-	if (!data)
-		return;
-	cold->own = data->ops;
-	cold->ops = *cold->own;
-	cold->ops.open_file = frozen_open;
-	cold->ops.write = frozen_write;
-	cold->ops.truncate = frozen_truncate;
-	cold->ops.zero = frozen_zero;
-	cold->ops.copy = frozen_copy;
-	cold->ops.clone = frozen_clone;
-	cold->ops.set_modified = frozen_set_modified;
-	cold->ops.link = cold->own->link ? frozen_link : NULL;
-	cold->ops.remove = frozen_remove;
-	cold->ops.remove_partition = frozen_remove_partition;
-	cold->ops.plain_fd = NULL;
-	data->freeze = freeze;
+	if (osd_freeze_holds(freeze))
+		wait_for_end(freeze);
 }
 
 /* ---- freezing ---------------------------------------------------------------------------- */
@@ -224,9 +117,7 @@ static enum osd_status begin_locked(struct osd_freeze *freeze, uint64_t wait_use
 		let_go(freeze);
 		return OSD_E_BUSY;
 	}
-	for (size_t i = 0; i < STORES; i++)
-		if (freeze->stores[i].data)
-			freeze->stores[i].data->ops = &freeze->stores[i].ops;
+	atomic_store(&freeze->held, true);
 	return OSD_OK;
 }
 
@@ -257,6 +148,15 @@ bool osd_freeze_end(struct osd_freeze *freeze)
 	return lasted;
 }
 
+static void attach(struct osd_freeze *freeze, struct osd_freeze *with)
+{
+	freeze->kv->freeze = with;
+	if (freeze->head)
+		freeze->head->freeze = with;
+	if (freeze->tail)
+		freeze->tail->freeze = with;
+}
+
 enum osd_status osd_freeze_open(struct osd_kv *kv, struct osd_data *head, struct osd_data *tail,
 			      struct osd_freeze **ret_freeze)
 {
@@ -267,9 +167,9 @@ enum osd_status osd_freeze_open(struct osd_kv *kv, struct osd_data *head, struct
 	osd_lock_init(&freeze->lock, OSD_RANK_FREEZE);
 	osd_cond_init(&freeze->over);
 	freeze->kv = kv;
-	kv->freeze = freeze;
-	prepare(freeze, &freeze->stores[0], head);
-	prepare(freeze, &freeze->stores[1], tail);
+	freeze->head = head;
+	freeze->tail = tail;
+	attach(freeze, freeze);
 	*ret_freeze = freeze;
 	return OSD_OK;
 }
@@ -279,7 +179,7 @@ void osd_freeze_close(struct osd_freeze *freeze)
 	if (!freeze)
 		return;
 	osd_freeze_end(freeze);
-	freeze->kv->freeze = NULL;
+	attach(freeze, NULL);
 	pthread_cond_destroy(&freeze->over);
 	osd_lock_destroy(&freeze->lock);
 	free(freeze);

@@ -9,8 +9,8 @@
  * has not been answered.
  *
  * A freeze ends with osd_freeze_end, or by itself at its deadline: a caller that dies stops
- * commands no longer than that.  Outside a freeze a transaction pays two atomic additions, and a data call
- * nothing: the table of its functions is exchanged.
+ * commands no longer than that.  Outside a freeze a transaction pays two atomic additions, and a call that
+ * changes data a look at a flag.
  *
  * Threads: everything may be called from any thread. */
 #ifndef OSD_STORE_FREEZE_H
@@ -43,5 +43,8 @@ void osd_freeze_enter(struct osd_freeze *freeze);
 void osd_freeze_leave(struct osd_freeze *freeze);
 /* For store.c: the database must not write now.  NULL: it may. */
 bool osd_freeze_is_on(struct osd_freeze *freeze);
-
+/* For store.c: a call that changes a data file begins; this waits while the store is frozen.  NULL is fine. */
+void osd_freeze_pass(struct osd_freeze *freeze);
+/* Whether such calls wait now.  NULL: they do not. */
+bool osd_freeze_holds(const struct osd_freeze *freeze);
 #endif

@@ -175,7 +175,17 @@ static enum osd_status note_room(struct osd_data *data, enum osd_status status)
 enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_name *name,
 				   unsigned flags, struct osd_data_file **ret_file)
 {
-	return note_room(data, data->ops->open_file(data, name, flags, ret_file));
+	unsigned without = flags & ~(unsigned)OSD_DATA_CREATE;
+	enum osd_status status = OSD_E_NO_OBJECT;
+
+	if (flags != without && osd_freeze_holds(data->freeze)) { /* the file may be there */
+		status = data->ops->open_file(data, name, without, ret_file);
+		if (status == OSD_E_NO_OBJECT)
+			osd_freeze_pass(data->freeze);
+	}
+	if (status == OSD_E_NO_OBJECT)
+		status = data->ops->open_file(data, name, flags, ret_file);
+	return note_room(data, status);
 }
 
 void osd_data_close_file(struct osd_data_file *file)
@@ -222,6 +232,7 @@ enum osd_status osd_data_write(struct osd_data_file *file, uint64_t offset, cons
 {
 	if (!in_range(offset, length))
 		return OSD_E_NO_SPACE;
+	osd_freeze_pass(file->data->freeze);
 	return note_data(file->data, &file->data->figures.writes,
 			 file->data->ops->write(file, offset, bytes, length));
 }
@@ -230,6 +241,7 @@ enum osd_status osd_data_truncate(struct osd_data_file *file, uint64_t size)
 {
 	if (!in_range(size, 0))
 		return OSD_E_NO_SPACE;
+	osd_freeze_pass(file->data->freeze);
 	return note_room(file->data, file->data->ops->truncate(file, size));
 }
 
@@ -239,24 +251,25 @@ enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint6
 		return OSD_E_NO_SPACE;
 	if (length == 0)
 		return OSD_OK;
+	osd_freeze_pass(file->data->freeze);
 	return note_room(file->data, file->data->ops->zero(file, offset, length));
 }
 
 enum osd_status osd_data_stat(struct osd_data_file *file, struct osd_data_stat *ret_stat)
 {
-	const struct osd_data_ops *ops = OSD_FILE_OPS(stat, file);
-
-	return ops->stat(file, ret_stat);
+	while (!file->data->ops->stat)
+		file = file->inner;
+	return file->data->ops->stat(file, ret_stat);
 }
 
 enum osd_status osd_data_next_extent(struct osd_data_file *file, uint64_t offset,
 				     uint64_t *ret_start, uint64_t *ret_end)
 {
-	const struct osd_data_ops *ops = OSD_FILE_OPS(next_extent, file);
-
 	if (!in_range(offset, 0))
 		return OSD_E_BEYOND_END;
-	return ops->next_extent(file, offset, ret_start, ret_end);
+	while (!file->data->ops->next_extent)
+		file = file->inner;
+	return file->data->ops->next_extent(file, offset, ret_start, ret_end);
 }
 
 enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
@@ -265,28 +278,31 @@ enum osd_status osd_data_copy(struct osd_data_file *from, uint64_t from_offset,
 {
 	if (!in_range(from_offset, length) || !in_range(to_offset, length))
 		return OSD_E_NO_SPACE;
+	osd_freeze_pass(to->data->freeze);
 	return note_room(to->data,
 			 to->data->ops->copy(from, from_offset, to, to_offset, length, flags));
 }
 
 enum osd_status osd_data_clone(struct osd_data_file *from, struct osd_data_file *to)
 {
+	osd_freeze_pass(to->data->freeze);
 	return note_room(to->data, to->data->ops->clone(from, to));
 }
 
 bool osd_data_can_clone(struct osd_data *data)
 {
-	const struct osd_data_ops *ops = OSD_DATA_OPS(can_clone, data);
-
-	return ops->can_clone(data);
+	while (!data->ops->can_clone)
+		data = data->inner;
+	return data->ops->can_clone(data);
 }
 
 enum osd_status osd_data_sync(struct osd_data_file *file)
 {
 	struct osd_data *data = file->data;
-	const struct osd_data_ops *ops = OSD_FILE_OPS(sync, file);
 
-	return note_room(data, ops->sync(file));
+	while (!file->data->ops->sync)
+		file = file->inner;
+	return note_room(data, file->data->ops->sync(file));
 }
 
 enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd)
@@ -296,49 +312,52 @@ enum osd_status osd_data_share(struct osd_data_file *file, int *ret_fd)
 
 enum osd_status osd_data_set_modified(struct osd_data_file *file, uint64_t modified_ms)
 {
-	const struct osd_data_ops *ops = OSD_FILE_OPS(set_modified, file);
-
-	return ops->set_modified(file, modified_ms);
+	osd_freeze_pass(file->data->freeze);
+	return file->data->ops->set_modified ? file->data->ops->set_modified(file, modified_ms)
+					     : osd_data_set_modified(file->inner, modified_ms);
 }
 
 enum osd_status osd_data_sync_directories(struct osd_data *data, const struct osd_data_name *name)
 {
-	const struct osd_data_ops *ops = OSD_DATA_OPS(sync_directories, data);
-
-	return ops->sync_directories(data, name);
+	while (!data->ops->sync_directories)
+		data = data->inner;
+	return data->ops->sync_directories(data, name);
 }
 
 enum osd_status osd_data_link(struct osd_data *data, const struct osd_data_name *from,
 			      const struct osd_data_name *to)
 {
-	const struct osd_data_ops *ops = data->ops;
-
-	return ops->link ? ops->link(data, from, to) : OSD_E_UNSUPPORTED;
+	if (!data->ops->link)
+		return OSD_E_UNSUPPORTED;
+	osd_freeze_pass(data->freeze);
+	return data->ops->link(data, from, to);
 }
 
 enum osd_status osd_data_remove(struct osd_data *data, const struct osd_data_name *name)
 {
+	osd_freeze_pass(data->freeze);
 	return data->ops->remove(data, name);
 }
 
 enum osd_status osd_data_remove_partition(struct osd_data *data, uint64_t partition_id,
 					  uint32_t incarnation)
 {
-	const struct osd_data_ops *ops = OSD_DATA_OPS(remove_partition, data);
-
-	return ops->remove_partition(data, partition_id, incarnation);
+	osd_freeze_pass(data->freeze);
+	return data->ops->remove_partition
+		       ? data->ops->remove_partition(data, partition_id, incarnation)
+		       : osd_data_remove_partition(data->inner, partition_id, incarnation);
 }
 
 enum osd_status osd_data_sync_all(struct osd_data *data)
 {
-	const struct osd_data_ops *ops = OSD_DATA_OPS(sync_all, data);
-
-	return ops->sync_all(data);
+	while (!data->ops->sync_all)
+		data = data->inner;
+	return data->ops->sync_all(data);
 }
 
 enum osd_status osd_data_capacity(struct osd_data *data, uint64_t *ret_total, uint64_t *ret_free)
 {
-	const struct osd_data_ops *ops = OSD_DATA_OPS(capacity, data);
-
-	return ops->capacity(data, ret_total, ret_free);
+	while (!data->ops->capacity)
+		data = data->inner;
+	return data->ops->capacity(data, ret_total, ret_free);
 }

@@ -193,9 +193,9 @@ struct osd_data_figures {
 
 /* A store may wrap another one.  Operations that it does not set are those of the inner one. */
 struct osd_data {
-	_Atomic(const struct osd_data_ops *) ops; /* others while the store is frozen */
-	struct osd_data *inner;			  /* owned; NULL: it wraps none */
-	struct osd_freeze *freeze;			  /* borrowed; NULL: it cannot be frozen */
+	const struct osd_data_ops *ops;
+	struct osd_data *inner;	   /* owned; NULL: it wraps none */
+	struct osd_freeze *freeze; /* borrowed; NULL: it cannot be frozen */
 	struct osd_data_figures figures;
 	struct {
 		void (*fn)(void *arg, const struct osd_data *data); /* NULL: nobody */
@@ -252,19 +252,6 @@ struct osd_data_ops {
 	int (*plain_fd)(struct osd_data_file *file, uint64_t offset, const void *bytes,
 			size_t length);
 };
-
-/* For store.c and freeze.c: the operations of the store, or of the one inside it, that has this one.  The file or store
- * becomes its own.  They are loaded once, because a freeze replaces them. */
-#define OSD_OPS_WITH(op, item, data)                                                               \
-	({                                                                                         \
-		const struct osd_data_ops *ops_;                                                   \
-                                                                                                   \
-		while (!(ops_ = (data)->ops)->op)                                                  \
-			(item) = (item)->inner;                                                    \
-		ops_;                                                                              \
-	})
-#define OSD_FILE_OPS(op, file) OSD_OPS_WITH(op, file, (file)->data)
-#define OSD_DATA_OPS(op, data) OSD_OPS_WITH(op, data, data)
 
 void osd_data_close(struct osd_data *data); /* no file may be open; NULL is fine */
 /* Without OSD_DATA_CREATE: OSD_E_NO_OBJECT when there is no such file. */

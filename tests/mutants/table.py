@@ -20,8 +20,8 @@ MUTANTS = (
     mutant(
         "a frozen store still takes data",
         "target/store/freeze.c",
-        "freeze->stores[i].data->ops = &freeze->stores[i].ops;",
-        "continue;",
+        "	atomic_store(&freeze->held, true);",
+        "	atomic_store(&freeze->held, false);",
         *("tests/sanitize/test_units.py", "-k", "test_freeze and sanitized"),
     ),
     mutant(
