@@ -5,6 +5,7 @@
 #ifndef OSD_WIRE_CURSOR_H
 #define OSD_WIRE_CURSOR_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,22 +21,6 @@ struct osd_wr {
 	bool bad; /* something did not fit; nothing was written past end */
 };
 
-/* Values of 2, 4 and 8 bytes as they lie in memory, big-endian. */
-static inline uint16_t osd_swap16(uint16_t value)
-{
-	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? value : __builtin_bswap16(value);
-}
-
-static inline uint32_t osd_swap32(uint32_t value)
-{
-	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? value : __builtin_bswap32(value);
-}
-
-static inline uint64_t osd_swap64(uint64_t value)
-{
-	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? value : __builtin_bswap64(value);
-}
-
 /* Accessors for fixed buffers whose size the caller has checked.  If the width is a compile-time
  * constant, as usual, the loop over bytes becomes a load and a swap. */
 static inline uint64_t osd_get_be(const uint8_t *bytes, size_t width)
@@ -46,20 +31,20 @@ static inline uint64_t osd_get_be(const uint8_t *bytes, size_t width)
 
 	if (__builtin_constant_p(width) && width == 8) {
 		memcpy(&value, bytes, 8);
-		return osd_swap64(value);
+		return be64toh(value);
 	}
 	if (__builtin_constant_p(width) && width == 6) {
 		memcpy(&high, bytes, 2);
 		memcpy(&low, bytes + 2, 4);
-		return (uint64_t)osd_swap16(high) << 32 | osd_swap32(low);
+		return (uint64_t)be16toh(high) << 32 | be32toh(low);
 	}
 	if (__builtin_constant_p(width) && width == 4) {
 		memcpy(&low, bytes, 4);
-		return osd_swap32(low);
+		return be32toh(low);
 	}
 	if (__builtin_constant_p(width) && width == 2) {
 		memcpy(&high, bytes, 2);
-		return osd_swap16(high);
+		return be16toh(high);
 	}
 	for (size_t i = 0; i < width; i++)
 		value = value << 8 | bytes[i];
@@ -68,9 +53,9 @@ static inline uint64_t osd_get_be(const uint8_t *bytes, size_t width)
 
 static inline void osd_put_be(uint8_t *bytes, uint64_t value, size_t width)
 {
-	uint64_t all = osd_swap64(value);
-	uint32_t low = osd_swap32((uint32_t)value);
-	uint16_t high = osd_swap16((uint16_t)(width == 6 ? value >> 32 : value));
+	uint64_t all = htobe64(value);
+	uint32_t low = htobe32((uint32_t)value);
+	uint16_t high = htobe16((uint16_t)(width == 6 ? value >> 32 : value));
 
 	if (__builtin_constant_p(width) && width == 8) {
 		memcpy(bytes, &all, 8);
