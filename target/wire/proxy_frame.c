@@ -143,6 +143,11 @@ bool osd_job_message_decode(const uint8_t *bytes, size_t length, enum osd_job_me
 
 enum { TEXTS_MEMFD = 1, TEXTS_SHARED = 2, FLAG_COMPILE = 1, FLAG_STAGE = 2 };
 
+#define RUN_NUMBERS(X)                                                                             \
+	X(job_partition, 8) X(job_object, 8) X(zone_partition, 8) X(zone_object, 8)                \
+	X(name_bytes, 4) X(args_bytes, 4) X(code_bytes, 4) X(grace_usec, 4)                        \
+	X(array_before, 4) X(array_index, 4) X(method_bytes, 4)
+
 /* be16 version, be16 OSD_JOB_RUN, u8 zone type, u8 args encoding, u8 texts (0 here, 1 in a memfd, 2 in the shared memory), u8 code form, be64 job
  * partition, be64 job object, be64 zone partition, be64 zone object, be32 name, args, code
  * bytes, be32 grace, be32 members before, be32 index, be32 method bytes, u8 native, u8 code slot,
@@ -157,17 +162,9 @@ void osd_job_run_encode(const struct osd_job_run *run, uint8_t bytes[OSD_JOB_RUN
 	osd_wr_be(&w, run->args_encoding, 1);
 	osd_wr_be(&w, run->in_shared ? TEXTS_SHARED : run->in_memfd, 1);
 	osd_wr_be(&w, run->code_form, 1);
-	osd_wr_be(&w, run->job_partition, 8);
-	osd_wr_be(&w, run->job_object, 8);
-	osd_wr_be(&w, run->zone_partition, 8);
-	osd_wr_be(&w, run->zone_object, 8);
-	osd_wr_be(&w, run->name_bytes, 4);
-	osd_wr_be(&w, run->args_bytes, 4);
-	osd_wr_be(&w, run->code_bytes, 4);
-	osd_wr_be(&w, run->grace_usec, 4);
-	osd_wr_be(&w, run->array_before, 4);
-	osd_wr_be(&w, run->array_index, 4);
-	osd_wr_be(&w, run->method_bytes, 4);
+#define X(member, width) osd_wr_be(&w, run->member, width);
+	RUN_NUMBERS(X)
+#undef X
 	osd_wr_be(&w, run->native, 1);
 	osd_wr_be(&w, run->code_slot, 1);
 	osd_wr_be(&w, run->code_kept, 1);
@@ -218,17 +215,9 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	run.args_encoding = (uint8_t)osd_rd_be(&r, 1);
 	texts = (uint8_t)osd_rd_be(&r, 1);
 	run.code_form = (uint8_t)osd_rd_be(&r, 1);
-	run.job_partition = osd_rd_be(&r, 8);
-	run.job_object = osd_rd_be(&r, 8);
-	run.zone_partition = osd_rd_be(&r, 8);
-	run.zone_object = osd_rd_be(&r, 8);
-	run.name_bytes = (uint32_t)osd_rd_be(&r, 4);
-	run.args_bytes = (uint32_t)osd_rd_be(&r, 4);
-	run.code_bytes = (uint32_t)osd_rd_be(&r, 4);
-	run.grace_usec = (uint32_t)osd_rd_be(&r, 4);
-	run.array_before = (uint32_t)osd_rd_be(&r, 4);
-	run.array_index = (uint32_t)osd_rd_be(&r, 4);
-	run.method_bytes = (uint32_t)osd_rd_be(&r, 4);
+#define X(member, width) run.member = (__typeof__(run.member))osd_rd_be(&r, width);
+	RUN_NUMBERS(X)
+#undef X
 	native = (uint8_t)osd_rd_be(&r, 1);
 	run.code_slot = (uint8_t)osd_rd_be(&r, 1);
 	code_kept = (uint8_t)osd_rd_be(&r, 1);

@@ -7,27 +7,8 @@
 
 static bool type_known(uint16_t type)
 {
-	switch ((enum osd_sandboxd_type)type) {
-	case OSD_SANDBOXD_HELLO:
-	case OSD_SANDBOXD_SPAWN:
-	case OSD_SANDBOXD_LIMITS:
-	case OSD_SANDBOXD_KILL:
-	case OSD_SANDBOXD_ROTATE:
-	case OSD_SANDBOXD_FORGET:
-	case OSD_SANDBOXD_NUDGE:
-	case OSD_SANDBOXD_SHARE:
-	case OSD_SANDBOXD_BOUND:
-	case OSD_SANDBOXD_JOB:
-	case OSD_SANDBOXD_WELCOME:
-	case OSD_SANDBOXD_SPAWNED:
-	case OSD_SANDBOXD_EXITED:
-	case OSD_SANDBOXD_REFUSED:
-	case OSD_SANDBOXD_LIMITS_SET:
-	case OSD_SANDBOXD_POOL:
-	case OSD_SANDBOXD_ROTATED:
-		return true;
-	}
-	return false;
+	return (type >= OSD_SANDBOXD_HELLO && type <= OSD_SANDBOXD_BOUND) ||
+	       (type >= OSD_SANDBOXD_WELCOME && type <= OSD_SANDBOXD_ROTATED);
 }
 
 size_t osd_sandboxd_encode(const struct osd_sandboxd_message *message, uint8_t *bytes,

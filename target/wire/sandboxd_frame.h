@@ -20,7 +20,7 @@
 #define OSD_CPU_SHARE_WHOLE 100u /* percent: no bound */
 
 enum osd_sandboxd_type {
-	/* target -> iosd-sandboxd */
+	/* target -> iosd-sandboxd; all numbers from HELLO to BOUND */
 	OSD_SANDBOXD_HELLO = 1, /* body: be32 most sandboxes alive at once */
 	OSD_SANDBOXD_SPAWN =
 		2, /* body: struct osd_sandbox_limits, then the pool's name (none: default) */
@@ -38,7 +38,7 @@ enum osd_sandboxd_type {
 	OSD_SANDBOXD_BOUND = 10,
 	OSD_SANDBOXD_JOB =
 		5, /* body: be64 partition, be64 object of the job it works for, for the log */
-	/* iosd-sandboxd -> target */
+	/* iosd-sandboxd -> target; all numbers from WELCOME to ROTATED */
 	OSD_SANDBOXD_WELCOME =
 		17, /* body: be16 n, isolation level reached (text), be16 n, why not full (text) */
 	OSD_SANDBOXD_SPAWNED =
