@@ -59,43 +59,41 @@ static char *copy(const char *text, bool *failed)
 	return made;
 }
 
-static void clear(struct osd_zygotes *pool)
+/* The place has another pool from now on, or none.  Its zygotes stay. */
+static void replace(struct osd_zygotes *pool, struct osd_zygotes fresh)
 {
 	free(pool->name);
 	free(pool->engine);
 	free(pool->packages);
 	free(pool->set);
 	free(pool->preload);
-	pool->name = pool->engine = pool->packages = pool->set = pool->preload = NULL;
-	pool->leaving = pool->wanted = pool->rotate = pool->unbounded = false;
-	pool->cpu_share = 0;
-	pool->failed = 0;
-	pool->retry_usec = 0;
-	pool->why[0] = '\0';
-	pool->state = OSD_POOL_STARTING;
+	memcpy(fresh.zygotes, pool->zygotes, sizeof(fresh.zygotes));
+	*pool = fresh;
+}
+
+static void clear(struct osd_zygotes *pool)
+{
+	replace(pool, (struct osd_zygotes){.state = OSD_POOL_STARTING});
 }
 
 bool osd_zygotes_add(struct osd_daemon *daemon, const struct osd_pool_words *words)
 {
 	struct osd_zygotes *pool = osd_zygotes_find(daemon, words->name, strlen(words->name));
 	bool failed = false;
-	char *strings[] = {copy(words->name, &failed), copy(engine_of(words), &failed),
-			   copy(words->packages, &failed), copy(words->set, &failed),
-			   copy(words->preload, &failed)};
+	struct osd_zygotes fresh = {.name = copy(words->name, &failed),
+				    .engine = copy(engine_of(words), &failed),
+				    .packages = copy(words->packages, &failed),
+				    .set = copy(words->set, &failed),
+				    .preload = copy(words->preload, &failed),
+				    .state = OSD_POOL_STARTING};
 
 	if (!pool)
 		pool = find_free(daemon);
 	if (!pool || failed) {
-		for (size_t i = 0; i < OSD_ARRAY_SIZE(strings); i++)
-			free(strings[i]);
+		clear(&fresh);
 		return false;
 	}
-	clear(pool);
-	pool->name = strings[0];
-	pool->engine = strings[1];
-	pool->packages = strings[2];
-	pool->set = strings[3];
-	pool->preload = strings[4];
+	replace(pool, fresh);
 	return true;
 }
 
