@@ -128,62 +128,27 @@ enum osd_status osd_version_apply_members(struct osd_txn *txn)
 
 /* ---- the opening ------------------------------------------------------------------------- */
 
-#define RUN_VERSION    1
-#define VERSIONS_BYTES (12u + OSD_RUN_BYTES)
-
-/* META's W record. */
-struct versions {
-	uint32_t opening; /* the last one by a release that keeps versions */
-	uint32_t floor;
-	struct osd_run at;
-};
-
-static void versions_encode(const struct versions *versions, uint8_t bytes[VERSIONS_BYTES])
-{
-	struct osd_wr w = osd_wr_init(bytes, VERSIONS_BYTES);
-
-	osd_wr_be(&w, RUN_VERSION, 1);
-	osd_wr_zero(&w, 3);
-	osd_wr_be(&w, versions->opening, 4);
-	osd_wr_be(&w, versions->floor, 4);
-	osd_run_put(&w, &versions->at);
-}
-
-static bool versions_decode(const uint8_t *bytes, size_t length, struct versions *ret_versions)
-{
-	struct osd_rd r = osd_rd_init(bytes, length);
-	uint64_t version = osd_rd_be(&r, 1);
-
-	osd_rd_bytes(&r, 3);
-	ret_versions->opening = (uint32_t)osd_rd_be(&r, 4);
-	ret_versions->floor = (uint32_t)osd_rd_be(&r, 4);
-	osd_run_get(&r, &ret_versions->at);
-	return !r.bad && version == RUN_VERSION;
-}
+/* The numbers of META's W record: the last opening by a release that keeps versions; the floor. */
+enum { OPENING, FLOOR, NUMBERS };
 
 enum osd_status osd_version_begin_run(struct osd_objects *objects, struct osd_kv_txn *kv,
 				      uint64_t opening)
 {
-	struct osd_key key = osd_key_meta(OSD_META_VERSIONS);
-	struct versions last, now = {.opening = (uint32_t)opening};
-	uint8_t bytes[VERSIONS_BYTES];
-	size_t length = 0;
+	struct osd_run_record last, now = {.numbers[OPENING] = (uint32_t)opening};
 	bool valid;
-	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
-					    OSD_KV_RMW, bytes, sizeof(bytes), &length);
+	enum osd_status status =
+		osd_run_record_get(objects, kv, OSD_META_VERSIONS, NUMBERS, &last, &valid);
 
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	osd_run_find(objects, &now.at);
-	valid = status == OSD_OK && versions_decode(bytes, OSD_MIN(length, sizeof(bytes)), &last) &&
-		last.opening + 1 == now.opening && osd_run_is_unbroken(objects, &last.at, &now.at);
-	now.floor = valid ? last.floor : now.opening;
-	objects->opening = now.opening;
-	objects->version_floor = now.floor;
+	valid = valid && last.numbers[OPENING] + 1 == now.numbers[OPENING] &&
+		osd_run_is_unbroken(objects, &last.at, &now.at);
+	now.numbers[FLOOR] = valid ? last.numbers[FLOOR] : now.numbers[OPENING];
+	objects->opening = now.numbers[OPENING];
+	objects->version_floor = now.numbers[FLOOR];
 	atomic_store(&objects->next_version, OSD_MIN(osd_wall_nsec(), COUNTED));
-	versions_encode(&now, bytes);
-	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_run_record_put(kv, OSD_META_VERSIONS, NUMBERS, &now);
 }
 
 void osd_version_count(struct osd_objects *objects, const struct osd_record *record)

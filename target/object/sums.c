@@ -10,10 +10,6 @@
 #include "base/util.h"
 #include "object/internal.h"
 #include "object/run.h"
-#include "wire/cursor.h"
-
-#define RUN_VERSION 1u
-#define RUN_BYTES   40u
 
 /* ---- on and off -------------------------------------------------------------------------- */
 
@@ -95,62 +91,29 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 
 /* ---- power failures ---------------------------------------------------------------------- */
 
-/* META's S record identifies the machine, its boot and the files of the last run.  Sums of files that
- * are not sealed are valid only if the machine has not rebooted since, and the files are the same, not
- * a copy. */
-struct run {
-	uint32_t epoch;
-	struct osd_run at;
-};
-
-static void run_encode(const struct run *run, uint8_t bytes[RUN_BYTES])
-{
-	struct osd_wr w = osd_wr_init(bytes, RUN_BYTES);
-
-	osd_wr_be(&w, RUN_VERSION, 1);
-	osd_wr_zero(&w, 3);
-	osd_wr_be(&w, run->epoch, 4);
-	osd_run_put(&w, &run->at);
-}
-
-static bool run_decode(const uint8_t *bytes, size_t length, struct run *ret_run)
-{
-	struct osd_rd r = osd_rd_init(bytes, length);
-	uint64_t version = osd_rd_be(&r, 1);
-
-	osd_rd_bytes(&r, 3);
-	ret_run->epoch = (uint32_t)osd_rd_be(&r, 4);
-	osd_run_get(&r, &ret_run->at);
-	return !r.bad && version == RUN_VERSION;
-}
-
+/* META's S record identifies the machine, its boot and the files of the last run; its number is the epoch.
+ * Sums of files that are not sealed are valid only if the machine has not rebooted since, and the files are
+ * the same, not a copy. */
 static enum osd_status follow_run(struct osd_objects *objects, struct osd_kv_txn *kv,
-				  struct run *run)
+				  struct osd_run_record *run)
 {
-	struct osd_key key = osd_key_meta(OSD_META_SUMS);
-	uint8_t bytes[RUN_BYTES];
-	struct run last;
-	size_t length = 0;
-	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_META, osd_key_bytes(&key),
-					    OSD_KV_RMW, bytes, sizeof(bytes), &length);
+	struct osd_run_record last;
+	bool known;
+	enum osd_status status = osd_run_record_get(objects, kv, OSD_META_SUMS, 1, &last, &known);
 
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	if (status == OSD_OK) {
 		/* A record that does not decode counts as a power failure. */
-		bool known = run_decode(bytes, OSD_MIN(length, sizeof(bytes)), &last);
-
-		run->epoch = known && osd_run_is_unbroken(objects, &last.at, &run->at)
-				     ? last.epoch
-				     : last.epoch + 1;
-		if (run->epoch != last.epoch)
+		run->numbers[0] = last.numbers[0];
+		if (!known || !osd_run_is_unbroken(objects, &last.at, &run->at))
+			run->numbers[0]++;
+		if (run->numbers[0] != last.numbers[0])
 			osd_warning("the store was not closed in order and the machine was "
 				    "restarted, or it is a copy: checksums of what was written "
 				    "lately are made again by the next scrub");
 	}
-	run_encode(run, bytes);
-	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_run_record_put(kv, OSD_META_SUMS, 1, run);
 }
 
 static void set_epoch(struct osd_objects *objects, uint32_t epoch)
@@ -164,7 +127,7 @@ static void set_epoch(struct osd_objects *objects, uint32_t epoch)
 enum osd_status osd_sums_begin_run(struct osd_objects *objects)
 {
 	struct osd_kv_txn *kv;
-	struct run run = {.epoch = 1};
+	struct osd_run_record run = {.numbers[0] = 1};
 	enum osd_status status;
 
 	if (!objects->sums.kept)
@@ -179,7 +142,7 @@ enum osd_status osd_sums_begin_run(struct osd_objects *objects)
 	else
 		osd_own_abort(kv);
 	if (status == OSD_OK)
-		set_epoch(objects, run.epoch);
+		set_epoch(objects, run.numbers[0]);
 	return status;
 }
 
