@@ -33,7 +33,7 @@ static enum osd_status may_exec(struct osd_objects *objects, const struct osd_re
 		status = nowait ? OSD_E_WOULD_BLOCK
 				: osd_objects_facts(objects, zone->id, with_tag, &facts);
 	if (status == OSD_OK)
-		*ret_may = osd_grant_permits(grant, &facts, &run, request->security.now_ms,
+		*ret_may = osd_grant_permits(grant, &facts, &run, request->security.now_ms, false,
 					     &field) == OSD_OK;
 	return status;
 }
@@ -49,7 +49,7 @@ static bool has_all(const struct osd_request *request, const struct osd_object_f
 
 	as_any.surrogate = false;
 	return osd_grant_permits(&request->security.proof.grant, &as_any, &access,
-				 request->security.now_ms, &field) == OSD_OK;
+				 request->security.now_ms, false, &field) == OSD_OK;
 }
 
 enum osd_status osd_own_job(const struct osd_command_context *ctx, uint16_t permissions,

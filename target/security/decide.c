@@ -179,10 +179,7 @@ enum osd_status osd_decide(const struct osd_grant *grant, const struct osd_act *
 			   uint64_t now_ms, uint16_t *ret_field)
 {
 	enum osd_status status =
-		act->inside
-			? osd_grant_permits_inside(grant, act->facts, &act->access, now_ms,
-						   ret_field)
-			: osd_grant_permits(grant, act->facts, &act->access, now_ms, ret_field);
+		osd_grant_permits(grant, act->facts, &act->access, now_ms, act->inside, ret_field);
 
 	if (status != OSD_OK || osd_method_suffices(grant, act->least_method))
 		return status;

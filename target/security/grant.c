@@ -50,9 +50,10 @@ static bool names(const struct osd_capability *c, const struct osd_object_facts 
 }
 
 /* Length 0: all bytes from the start on. */
-static bool covers(const struct osd_capability *c, const struct osd_access *access,
-		   uint16_t *ret_field)
+bool osd_grant_covers(const struct osd_grant *grant, const struct osd_access *access,
+		      uint16_t *ret_field)
 {
+	const struct osd_capability *c = &grant->capability;
 	uint64_t end = c->allowed_range_length
 			       ? osd_add_capped(c->allowed_range_start, c->allowed_range_length)
 			       : UINT64_MAX;
@@ -62,9 +63,10 @@ static bool covers(const struct osd_capability *c, const struct osd_access *acce
 	return access->end == 0 || (access->start >= c->allowed_range_start && access->end <= end);
 }
 
-static enum osd_status check(const struct osd_grant *grant, const struct osd_object_facts *facts,
-			     const struct osd_access *access, uint64_t now_ms, bool inside,
-			     uint16_t *ret_field)
+enum osd_status osd_grant_permits(const struct osd_grant *grant,
+				  const struct osd_object_facts *facts,
+				  const struct osd_access *access, uint64_t now_ms, bool inside,
+				  uint16_t *ret_field)
 {
 	const struct osd_capability *c = &grant->capability;
 	uint16_t field;
@@ -86,29 +88,7 @@ static enum osd_status check(const struct osd_grant *grant, const struct osd_obj
 		return refuse(OSD_GRANT_FIELD_EPOCH, ret_field);
 	if ((c->permissions & access->permissions) != access->permissions)
 		return refuse(OSD_GRANT_FIELD_PERMISSIONS, ret_field);
-	if (!inside && facts->type == OSD_USER_OBJECT && !covers(c, access, &field))
+	if (!inside && facts->type == OSD_USER_OBJECT && !osd_grant_covers(grant, access, &field))
 		return refuse(field, ret_field);
 	return OSD_OK;
-}
-
-bool osd_grant_covers(const struct osd_grant *grant, const struct osd_access *access,
-		      uint16_t *ret_field)
-{
-	return covers(&grant->capability, access, ret_field);
-}
-
-enum osd_status osd_grant_permits(const struct osd_grant *grant,
-				  const struct osd_object_facts *facts,
-				  const struct osd_access *access, uint64_t now_ms,
-				  uint16_t *ret_field)
-{
-	return check(grant, facts, access, now_ms, false, ret_field);
-}
-
-enum osd_status osd_grant_permits_inside(const struct osd_grant *grant,
-					 const struct osd_object_facts *facts,
-					 const struct osd_access *access, uint64_t now_ms,
-					 uint16_t *ret_field)
-{
-	return check(grant, facts, access, now_ms, true, ret_field);
 }

@@ -50,18 +50,15 @@ struct osd_access {
 };
 
 /* Whether the grant names the object, and permits the access at now_ms.  If the object does not
- * exist, facts->type may be several types or'ed.  *ret_field: the CDB byte at fault. */
+ * exist, facts->type may be several types or'ed.  *ret_field: the CDB byte at fault.
+ *
+ * inside: an object that is reached through the object that the grant names: a member of a collection,
+ * a listed object, an object in the zone of a job.  The capability's id and created time do not apply
+ * to it; its policy access tag does. */
 enum osd_status osd_grant_permits(const struct osd_grant *grant,
 				  const struct osd_object_facts *facts,
-				  const struct osd_access *access, uint64_t now_ms,
+				  const struct osd_access *access, uint64_t now_ms, bool inside,
 				  uint16_t *ret_field);
-/* The same for objects reached through the object that the grant names: members of a collection,
- * listed objects, objects in the zone of a job.  The capability's id and created time do not apply
- * to them; its policy access tag does. */
-enum osd_status osd_grant_permits_inside(const struct osd_grant *grant,
-					 const struct osd_object_facts *facts,
-					 const struct osd_access *access, uint64_t now_ms,
-					 uint16_t *ret_field);
 
 /* Whether ALLOWED RANGE covers the bytes; it is that of the user object that the grant names. */
 bool osd_grant_covers(const struct osd_grant *grant, const struct osd_access *access,

@@ -38,7 +38,7 @@ static uint16_t blamed(const struct osd_grant *grant, const struct osd_object_fa
 		       const struct osd_access *access)
 {
 	uint16_t field = 0;
-	enum osd_status status = osd_grant_permits(grant, facts, access, NOW, &field);
+	enum osd_status status = osd_grant_permits(grant, facts, access, NOW, false, &field);
 
 	CHECK_EQ(status, field == 0 ? OSD_OK : field == 129 ? OSD_E_PERMISSION : OSD_E_CDB_FIELD);
 	return field;
@@ -136,13 +136,13 @@ static void test_missing_and_inside(void)
 	grant.capability.object_type = OSD_COLLECTION;
 	member.id.object_id++;
 	member.created_ms++;
-	CHECK_EQ(osd_grant_permits_inside(&grant, &member, &write_all, NOW, &field), OSD_OK);
+	CHECK_EQ(osd_grant_permits(&grant, &member, &write_all, NOW, true, &field), OSD_OK);
 	member.tag++;
-	CHECK_EQ(osd_grant_permits_inside(&grant, &member, &write_all, NOW, &field),
+	CHECK_EQ(osd_grant_permits(&grant, &member, &write_all, NOW, true, &field),
 		 OSD_E_CDB_FIELD);
 	CHECK_EQ(field, 140);
 	member.tag--;
-	CHECK_EQ(osd_grant_permits_inside(&grant, &member, &write_all, NOW + 1, &field),
+	CHECK_EQ(osd_grant_permits(&grant, &member, &write_all, NOW + 1, true, &field),
 		 OSD_E_CDB_FIELD);
 	CHECK_EQ(field, 84);
 }
