@@ -33,6 +33,7 @@ const struct osd_layer_text osd_layer_texts[] = {
 	OSD_LAYERS(X)
 #undef X
 };
+
 unsigned long osd_layers_clone_flags(unsigned layers)
 {
 	static const struct {

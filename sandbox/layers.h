@@ -60,6 +60,7 @@ extern const struct osd_level osd_levels[];
 extern const struct osd_layer_text {
 	const char *name, *what;
 } osd_layer_texts[];
+
 /* The errno of the attempt to use a layer; 0: it is available. */
 struct osd_layer_states {
 	int error[OSD_LAYER_COUNT];

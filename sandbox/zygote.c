@@ -168,6 +168,7 @@ static int refuse_to_start(const struct osd_step *step, int error)
 	snprintf(text, sizeof(text), "cannot %s: %s", step->what, strerror(-error));
 	return fail(text);
 }
+
 /* ---- sandboxes ------------------------------------------------------------------------------- */
 
 /* A library that starts a thread, as some linear-algebra libraries do, makes every later fork unsafe.

@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "session.h"
+
 struct session_object {
 	PyObject_HEAD struct iscsi_session *session; /* owned; NULL after close() */
 	bool busy; /* a thread is inside service() without the GIL */

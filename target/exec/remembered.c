@@ -18,6 +18,7 @@
 #include "object/stack.h"
 #include "object/txn_run.h"
 #include "security/mac.h"
+
 /* A submission finds its earlier job here, by digest.  A later job with the same place replaces it. */
 struct osd_remembered {
 	uint8_t digest[32];

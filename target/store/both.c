@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "store/freeze.h"
+
 #define RINGS	     16u /* kept; further concurrent calls make their own */
 #define RING_ENTRIES 2u
 #define RING_BYTES   (1u << 30) /* the largest operation of a ring */
