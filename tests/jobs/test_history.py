@@ -87,7 +87,7 @@ def test_history_of_jobs(request: pytest.FixtureRequest, seed: int) -> None:
         left = last.left()
         last.close()
         assert "is not permitted" not in serving.text(), (
-            "a transition that job_table.c does not list"
+            "a transition that job/table.c does not list"
         )
     operations = sum(len(line.operations) for line in book.lines.values())
     print(

@@ -2,7 +2,7 @@
 """What a hostile script tries, from inside a sandbox at level full.  Everything here must fail as an
 exception of the script, with arguments that do no harm should it succeed.
 
-System calls Python has no function for are tried by try_syscalls.c (test_syscalls.py).
+System calls Python has no function for are tried by sandbox/test_syscalls.c.
 """
 
 from __future__ import annotations
