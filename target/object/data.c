@@ -107,6 +107,12 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
+/* If the length rules over the files, one of them may not exist yet. */
+static bool may_lack_files(const struct osd_object *object)
+{
+	return object->length_rules || object->untrimmed;
+}
+
 static enum osd_status read_locked(struct osd_object *object, uint64_t offset, void *buffer,
 				   size_t length, unsigned flags, size_t *ret_read)
 {
@@ -121,6 +127,8 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 	if (wanted) {
 		status = osd_tier_read(&object->file, offset, buffer, wanted,
 				       nowait ? OSD_DATA_READ_NOWAIT : 0, &got);
+		if (status == OSD_E_NO_OBJECT)
+			status = may_lack_files(object) ? OSD_OK : OSD_E_MEDIUM;
 		if (status != OSD_OK)
 			return status;
 		if (!was_open)
@@ -415,12 +423,16 @@ enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint
 
 	if (was_open && to <= object->file.head_bytes)
 		return OSD_OK;
-	/* If the length rules over the files, one of them may not exist yet. */
-	if (length > 0 && from < to && !object->length_rules && !object->untrimmed)
+	if (length > 0 && from < to && !may_lack_files(object))
 		status = osd_tier_miss(&object->file, length, from, to);
 	if (!was_open && osd_tier_file_is_open(&object->file))
 		osd_cache_count_open(object);
 	return status;
+}
+
+enum osd_status osd_object_lost(struct osd_object *object, uint64_t bytes)
+{
+	return may_lack_files(object) ? OSD_OK : osd_tier_lost(&object->file, bytes);
 }
 
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
@@ -475,9 +487,10 @@ static enum osd_status sync_files(struct osd_object *object)
 {
 	enum osd_status status = osd_tier_sync(&object->file);
 
-	if (status == OSD_E_NO_OBJECT && atomic_load(&object->length) == 0)
-		return OSD_OK; /* its files are made with the first byte */
-	return status;
+	if (status != OSD_E_NO_OBJECT)
+		return status;
+	/* Its files are made with the first byte. */
+	return atomic_load(&object->length) == 0 || may_lack_files(object) ? OSD_OK : OSD_E_MEDIUM;
 }
 
 static void note_unsynced(struct osd_object *object, enum osd_status status)

@@ -48,6 +48,9 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags);
 /* Makes the files length bytes long, with the whole object locked.  While sandboxes share the files they
  * are emptied from there on, not cut. */
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length);
+/* OSD_OK: the files of the object's first bytes are there, as far as it is known that they must be.  With the object
+ * locked. */
+enum osd_status osd_object_lost(struct osd_object *object, uint64_t bytes);
 /* Removes the files of spare_generation, with the whole object locked. */
 enum osd_status osd_object_remove_spare(struct osd_object *object);
 /* Follows a commit after which the record has the length (with OSD_REC_LENGTH_RULES) and the place of

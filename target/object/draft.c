@@ -264,7 +264,9 @@ static enum osd_status copy_locked(struct osd_draft *draft, enum osd_copy_method
 	draft->record.head_bytes = source->head_bytes;
 	draft->record.head_on = (uint8_t)source->head_on;
 	draft->placed = method == OSD_COPY_SHARE;
-	status = extend(draft, length);
+	status = osd_object_lost(draft->source, length);
+	if (status == OSD_OK)
+		status = extend(draft, length);
 	if (status != OSD_OK || length == 0)
 		return status;
 	do

@@ -249,6 +249,8 @@ static enum osd_status look(struct osd_object *object, enum osd_tier_head_on *re
 	*ret_length = head_length(object);
 	if (!object->has_files || *ret_head_bytes == OSD_TIER_ONE)
 		status = OSD_E_BUSY;
+	if (status == OSD_OK)
+		status = osd_object_lost(object, *ret_length);
 	osd_object_unlock_read(object, &range);
 	return status;
 }

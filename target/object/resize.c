@@ -283,9 +283,11 @@ static enum osd_status open_fresh(struct osd_object *object, uint64_t length,
 enum osd_status osd_punch_prepare(struct osd_object *object, uint64_t offset, uint64_t length,
 				  const struct osd_change_steps *steps, struct osd_punch *punch)
 {
-	enum osd_status status =
-		open_fresh(object, atomic_load(&object->length) - length, punch);
+	uint64_t before = atomic_load(&object->length);
+	enum osd_status status = osd_object_lost(object, before);
 
+	if (status == OSD_OK)
+		status = open_fresh(object, before - length, punch);
 	if (status == OSD_OK)
 		status = write_without(object, offset, length, steps, &punch->fresh);
 	if (status != OSD_OK)

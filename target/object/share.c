@@ -22,7 +22,9 @@ static enum osd_status share_locked(struct osd_object *object, struct osd_share 
 		return status;
 	if (!object->has_files)
 		return OSD_OK;
-	status = osd_tier_share(&object->file, &share->head_fd, &share->tail_fd);
+	status = osd_object_lost(object, share->length);
+	if (status == OSD_OK)
+		status = osd_tier_share(&object->file, &share->head_fd, &share->tail_fd);
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK; /* reserved, never written */
 	osd_cache_count_open(object);

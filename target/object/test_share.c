@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "object/internal.h"
 #include "object/test_support.h"
 
 #define PID UINT64_C(0x10000)
@@ -250,6 +251,24 @@ static void test_two_roots(void)
 	test_folder_remove(heads);
 }
 
+/* A sandbox would read zeros without a file. */
+static void test_lost(struct test_store *store)
+{
+	struct osd_object_id id = {PID, 0};
+	struct osd_object *object;
+	struct osd_share share;
+	struct osd_data_name name;
+
+	OK(test_create(store->objects, PID, 0, &id.object_id));
+	OK(osd_object_get(store->objects, id, &object));
+	OK(osd_object_write(object, 0, "lost", 4, 0));
+	name = object->file.name;
+	osd_tier_shut(&object->file);
+	OK(osd_tier_remove(&store->objects->tier, &name));
+	CHECK_EQ(osd_object_share(object, &share), OSD_E_MEDIUM);
+	osd_object_put(object);
+}
+
 int main(void)
 {
 	struct test_store store;
@@ -260,6 +279,7 @@ int main(void)
 	OK(test_partition(store.objects, 0, &pid));
 	test_share(&store);
 	test_version(&store);
+	test_lost(&store);
 	test_store_release(&store);
 	test_two_roots();
 	return 0;

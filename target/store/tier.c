@@ -113,16 +113,15 @@ static size_t in_head(const struct osd_tier_file *file, uint64_t offset, size_t 
 	return offset >= file->head_bytes ? 0 : (size_t)OSD_MIN(length, file->head_bytes - offset);
 }
 
-/* If the object is long enough to need one of the two files, that file must exist: otherwise bytes
- * have been lost. */
+/* If the object is long enough to need one of two files, that file must exist: otherwise bytes have
+ * been lost.  Of one file the caller knows. */
 static enum osd_status open_to_read(struct osd_tier_file *file, bool tail, struct osd_data_op *op)
 {
 	enum osd_status status =
 		op->length ? osd_tier_open_part(file, tail, false, &op->file) : OSD_OK;
 
-	if (status == OSD_E_NO_OBJECT)
-		return osd_tier_of_half(file, tail,
-					osd_tier_has_tail(file) ? OSD_E_MEDIUM : OSD_OK);
+	if (status == OSD_E_NO_OBJECT && osd_tier_has_tail(file))
+		return osd_tier_of_half(file, tail, OSD_E_MEDIUM);
 	return status;
 }
 
@@ -180,6 +179,21 @@ enum osd_status osd_tier_begin_tail(struct osd_tier_file *file, struct osd_data_
 		status = osd_data_truncate(head, file->head_bytes);
 	status = osd_tier_of_half(file, false, status);
 	return status == OSD_OK ? osd_tier_open_part(file, true, true, ret_tail) : status;
+}
+
+enum osd_status osd_tier_lost(struct osd_tier_file *file, uint64_t length)
+{
+	struct osd_data_file *part;
+	enum osd_status status = OSD_OK;
+	bool tail = false;
+
+	if (OSD_MIN(length, file->head_bytes) > 0)
+		status = osd_tier_open_part(file, false, false, &part);
+	if (status == OSD_OK && length > file->head_bytes) {
+		tail = true;
+		status = osd_tier_open_part(file, true, false, &part);
+	}
+	return status == OSD_E_NO_OBJECT ? osd_tier_of_half(file, tail, OSD_E_MEDIUM) : status;
 }
 
 enum osd_status osd_tier_miss(struct osd_tier_file *file, uint64_t length, uint64_t from,

@@ -67,9 +67,12 @@ void osd_tier_close_handles(struct osd_tier_handles *handles);
 /* Detaches and closes the open handles. */
 void osd_tier_shut(struct osd_tier_file *file);
 /* *ret_read is less than length only at the end of the written data; holes are zeros.  flags: those
- * of osd_data_read. */
+ * of osd_data_read.  OSD_E_NO_OBJECT: there is one file at most, and it does not exist. */
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
+/* Called before a copy of the first length bytes: a missing file has been lost, and the copy would have
+ * zeros. */
+enum osd_status osd_tier_lost(struct osd_tier_file *file, uint64_t length);
 /* Called before a change of [from, to) of an object of length bytes: checks that the files that
  * hold its bytes exist.  A missing file has been lost: creating it again would turn its bytes into
  * zeros, so this fails as a read does.  A change of all its bytes may create it again. */

@@ -22,7 +22,7 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from tests.conftest import MakeHarness
-from tests.expect import INTERNAL, QUOTA, check
+from tests.expect import INTERNAL, MEDIUM, QUOTA, check
 from tests.fault.history import (
     GREEN,
     SENSE_KEYS,
@@ -123,6 +123,26 @@ def test_unreadable_directory(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert str(folder) in done.stderr or "store" in done.stderr
     assert "ermission" in done.stderr
+
+
+def test_lost_file_is_not_taken_for_zeros(make_harness: MakeHarness, tmp_path: Path) -> None:
+    """Neither read nor copied, and a flush does not say that its bytes are stored."""
+    harness = make_harness()
+    obj = harness.osd.create_and_write(harness.osd.create_partition(), b"x" * 9000)
+    harness.finish()
+    (lost,) = (tmp_path / "store" / "data").glob("*/*/*h")
+    lost.unlink()
+    osd = make_harness().osd
+    for request in (
+        rq.read(obj, 0, 10),
+        rq.flush(obj),
+        rq.copy_user_object(obj, obj.partition_id),
+        rq.punch(obj, 0, 10),
+        rq.write(obj, 10, b"y"),
+    ):
+        check(osd.reply(request), MEDIUM)
+    osd.write(obj, 0, b"y" * 9000)
+    assert osd.read(obj, 0, 9001) == b"y" * 9000
 
 
 def superblock(folder: Path) -> Path:

@@ -181,8 +181,8 @@ MUTANTS = (
     mutant(
         "lost heads are read as zeros",
         "target/store/tier.c",
-        "osd_tier_has_tail(file) ? OSD_E_MEDIUM : OSD_OK);",
-        "OSD_OK);",
+        "osd_tier_has_tail(file))\n		return osd_tier_of_half(file, tail, OSD_E_MEDIUM);",
+        "osd_tier_has_tail(file))\n		return OSD_OK;",
         *("tests/tiers/test_failures.py", "-k", "zeros"),
     ),
     mutant(

@@ -239,6 +239,8 @@ def test_lost_file_is_not_read_as_zeros(
         assert failed_at(harness.osd.reply(request)) == at + 10
     if half == "tail":
         assert failed_at(harness.osd.reply(rq.append(obj, NEW))) == LONG
+    check(harness.osd.reply(rq.copy_user_object(obj, obj.partition_id)), FAILED)
+    check(harness.osd.reply(rq.punch(obj, other, 1)), FAILED)
     harness.osd.write(obj, LONG - 1, NEW if half == "head" else b"")
     assert failed_at(harness.osd.reply(rq.read(obj, at, 1))) == at, "the lost bytes are no zeros"
     assert length_of(harness.osd, obj) == LONG
