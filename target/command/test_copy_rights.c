@@ -120,7 +120,8 @@ int main(void)
 	CHECK_EQ(osd_txn_begin(objects, 0, &txn), OSD_OK);
 	CHECK_EQ(osd_partition_create(txn, 0, &pid), OSD_OK);
 	CHECK_EQ(osd_txn_commit(txn, OSD_COMMIT_PROCESS), OSD_OK);
-	osd_timers_stop(&objects->timers); /* they read the operations, too */
+	osd_timers_stop(&objects->timers); /* they and the reaper read the operations, too */
+	osd_helper_stop(&objects->reaper);
 	below = objects->kv->ops;
 	ops = *below;
 	ops.get = look;

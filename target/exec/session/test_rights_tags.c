@@ -218,7 +218,8 @@ int main(void)
 	test_tags();
 	test_query();
 	test_hidden_matches();
-	osd_timers_stop(&objects->timers); /* they read the operations, too */
+	osd_timers_stop(&objects->timers); /* they and the reaper read the operations, too */
+	osd_helper_stop(&objects->reaper);
 	test_made_meanwhile(OSD_CALL_READ, 0x7000000);
 	test_made_meanwhile(OSD_CALL_SHARE, 0x7000001);
 	replaces = true;
