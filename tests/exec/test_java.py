@@ -166,8 +166,8 @@ def test_limits(
 @pytest.mark.usefixtures("functions")
 def test_limits_of_a_call_without_a_record(target: pyosd.Target) -> None:
     for method, limits, error in (
-        ("Spin", pyosd.Limits(wall=0.3), JobTimeout),
-        ("Hoard", None, JobOutOfMemory),
+        ("Spin", pyosd.Limits(wall=0.3, cpu=50), JobTimeout),
+        ("Hoard", pyosd.Limits(wall=50, cpu=50), JobOutOfMemory),
     ):
         with pytest.raises(error):
             target.functions.call("alone", method=method, limits=limits)

@@ -344,6 +344,7 @@ def test_nth_call_fails(
             harness = make_harness(fault=n, **options)
         except StartFailed as error:
             assert "device" in str(error)
+            fired_late = n
             continue
         failed = run_history(harness)
         if failed:
