@@ -265,16 +265,22 @@ def test_a_copy_is_replaced_only_after_its_source_was_read(piece: int) -> None:
     assert run(cluster).check().ok
 
 
-def test_a_copy_that_changes_after_it_was_compared_is_not_removed() -> None:
+def with_stray() -> tuple[FakeCluster, ObjectRef, str]:
+    """Three targets, an object with two copies, and the name of the target that has a third one."""
     whole, contents = filled(("a", "b", "c"), 1, 2)
     cluster = whole.among(("a", "b", "c"))
     (obj,) = contents
     (other,) = {*cluster.names} - {*place(obj, cluster.names, 2)}
-    stray = store(whole.among((other,)), obj.object_id, contents[obj], (other,))
+    store(whole.among((other,)), obj.object_id, contents[obj], (other,))
+    return cluster, obj, other
+
+
+def test_a_copy_that_changes_after_it_was_compared_is_not_removed() -> None:
+    cluster, obj, other = with_stray()
 
     def changed_after(*words: Any, **how: Any) -> Any:
         found = survey(*words, **how)
-        cluster.targets[other].write(stray, 0, b"news")
+        cluster.targets[other].write(obj, 0, b"news")
         return found
 
     with mock.patch.object(upkeep_module, "survey", changed_after):
@@ -284,11 +290,7 @@ def test_a_copy_that_changes_after_it_was_compared_is_not_removed() -> None:
 
 
 def test_a_copy_that_changes_as_it_is_removed_stays() -> None:
-    whole, contents = filled(("a", "b", "c"), 1, 2)
-    cluster = whole.among(("a", "b", "c"))
-    (obj,) = contents
-    (other,) = {*cluster.names} - {*place(obj, cluster.names, 2)}
-    stray = store(whole.among((other,)), obj.object_id, contents[obj], (other,))
+    cluster, obj, other = with_stray()
     remove = FakeTarget.remove
 
     def overtaken(self: FakeTarget, obj: ObjectRef, **how: Any) -> None:
@@ -298,7 +300,7 @@ def test_a_copy_that_changes_as_it_is_removed_stays() -> None:
     with mock.patch.object(FakeTarget, "remove", overtaken):
         report = run(cluster).rebalance()
     assert faults(report) == {(other, CopyFault.FAILED)} and not report.removed
-    assert bytes(cluster.targets[other].stored[stray].data)[:4] == b"news"
+    assert bytes(cluster.targets[other].stored[obj].data)[:4] == b"news"
 
 
 def test_only_changed_data_are_read_again() -> None:
