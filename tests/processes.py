@@ -134,11 +134,11 @@ class Watch:
                 os.close(self._descriptors.pop(pid))
         return set(self._descriptors)
 
-    def kill(self) -> None:
-        """SIGKILL to all that are left, which are watched no longer."""
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """A signal to all that are left, which are watched no longer."""
         for descriptor in self._descriptors.values():
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                signal.pidfd_send_signal(descriptor, number)
             os.close(descriptor)
         self._descriptors.clear()
 

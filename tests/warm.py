@@ -4,8 +4,8 @@ hundreds, most of them `osd`.
 
 One process for each worker imports what programs want, when one first wants it, and copies itself for each
 program.  The copy is a child of the test run, not of that process (CLONE_PARENT): it is waited for as if it
-had been started here.  It has the arguments, user, folder, environment and streams that it is given, no
-other descriptors, and the limits that the worker had before its first program.
+had been started here, and ends when the test run does.  It has the arguments, user, folder, environment and
+streams that it is given, no other descriptors, and the limits that the worker had before its first program.
 SIGINT interrupts it, also where the test run ignores that signal.
 Not here: tests of the start itself and of signals during it, which run the program; calls by shell scripts
 (tests/cli/warm.py).
@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tests.processes import companion
+from tests.processes import Watch, companion
 from tests.waiting import DEADLINE_S
 
 OURS = ("pyosd", "iosd_host", "iosd_secmgr", "bench", "tests")
@@ -275,10 +275,13 @@ def leave(code: int) -> NoReturn:
 
 
 def serve(link: socket.socket) -> None:
-    """Answer each request with a process id; return when nobody asks any more."""
+    """Answer each request with a process id; return when the test run has ended, perhaps by a signal.
+    Its programs then end, too."""
+    programs = Watch()
     while True:
         request, streams, _, _ = socket.recv_fds(link, LONGEST, 3)
         if not request:
+            programs.kill(signal.SIGTERM)
             return
         how = json.loads(request)
         program = program_of(how["args"])
@@ -289,6 +292,7 @@ def serve(link: socket.socket) -> None:
             link.detach()
             become(how, streams)
             perform(*program)
+        programs.add({pid})
         for each in streams:
             os.close(each)
         link.send(str(pid).encode())
