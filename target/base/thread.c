@@ -35,6 +35,18 @@ bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *ar
 	return true;
 }
 
+unsigned osd_thread_processors(void)
+{
+	cpu_set_t set;
+	long count;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		count = CPU_COUNT(&set);
+	else /* there are more than a set has room for */
+		count = sysconf(_SC_NPROCESSORS_ONLN);
+	return count < 1 ? 1 : (unsigned)count;
+}
+
 static _Thread_local struct {
 	void (*fn)(void *arg);
 	void *arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* thread.h -- how the target's threads start, and how threads of scripts let others go first.
+/* thread.h -- how the target's threads start, how many can run at a time, and how threads of scripts let
+ * others go first.
  *
  * Any thread; no state. */
 #ifndef OSD_BASE_THREAD_H
@@ -11,6 +12,10 @@
 /* Starts a thread with all signals blocked: the host program handles signals. `top -H` and /proc show
  * name, at most 15 characters. */
 bool osd_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg);
+
+/* How many processors the calling thread may use, at least 1: the administrator can give a target fewer
+ * than the machine has. */
+unsigned osd_thread_processors(void);
 
 /* Gives the calling thread, and threads that it starts later, longer time slices.  Its share of the CPU
  * does not change, but a thread that needs little runs before it.  It needs no privilege.  Without

@@ -3,7 +3,6 @@
  * the functions of the rooms above that it calls. */
 #include "exec/exec.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,15 +31,6 @@ static unsigned processors(void)
 	long count = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return count < 1 ? 1 : (unsigned)OSD_MIN(count, OSD_EXEC_SLOTS_MAX);
-}
-
-/* Of those that this process may use. */
-static unsigned usable_processors(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)OSD_MAX(CPU_COUNT(&set), 1)
-							    : processors();
 }
 
 bool osd_exec_has_processors(struct osd_exec *exec, unsigned count)
@@ -195,7 +185,7 @@ static enum osd_status open_pools(struct osd_target *target, char message[256])
 					 ? config->queue_principal
 					 : osd_exec_limits[OSD_LIMIT_QUEUE_PRINCIPAL].standard;
 	pools->work = osd_proxies_call;
-	pools->processors = usable_processors();
+	pools->processors = osd_thread_processors();
 	pools->jobs_wait = config->jobs_wait;
 	pools->context = config->context;
 	status = osd_pools_read(pools, message, &table);
@@ -224,8 +214,8 @@ static void set_up_runs(struct osd_target *target)
 
 	runs->sandboxes = &target->sandboxes;
 	runs->serve = osd_proxy_work;
-	osd_call_gate_init(&runs->gate, OSD_MAX(1u, processors() / 2), config->commands_queued,
-			   config->context);
+	osd_call_gate_init(&runs->gate, OSD_MAX(1u, osd_thread_processors() / 2),
+			   config->commands_queued, config->context);
 	runs->host = (struct osd_session_host){
 		.exec = &target->exec,
 		.keyring = config->keyring,

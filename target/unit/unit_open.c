@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "unit/control.h"
 #include "unit/command_figures.h"
@@ -192,8 +192,7 @@ static enum osd_status open_dispatcher(struct osd_unit *unit, const struct osd_c
  * at least four CPUs. */
 static void set_bounds(struct osd_unit *unit)
 {
-	long count = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned half = count < 2 ? 1 : (unsigned)count / 2;
+	unsigned half = OSD_MAX(1u, osd_thread_processors() / 2);
 
 	unit->most_of[OSD_SPAN_LONG] = OSD_MAX(2, half);
 	unit->most_of[OSD_SPAN_MOVES] = half;
