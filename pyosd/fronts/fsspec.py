@@ -28,11 +28,11 @@ from pyosd import aio
 from pyosd.commands.data import CHUNK
 from pyosd.errors import NoSuchName, NotADirectory
 from pyosd.fs.aio_files import AsyncFile
-from pyosd.fs.dialogues import FIRST_READ
 from pyosd.fs.faces import AsyncFileSystem as Files
-from pyosd.fs.job_files import check_not_jobs
+from pyosd.fs.job_files import check_not_jobs, is_of_jobs
 from pyosd.fs.paths import PathInfo, join
 from pyosd.profiles import access, target_url
+from pyosd.types import ObjectRef
 
 __all__ = ["IosdFileSystem"]
 
@@ -54,10 +54,6 @@ def _range(start: int | None, end: int | None, length: int) -> tuple[int, int]:
     """A range of bytes as of a slice."""
     first, last, _ = slice(start, end).indices(length)
     return first, max(first, last)
-
-
-def _whole(path: str) -> str:
-    return join(path)
 
 
 def _stripped(path: str) -> str:
@@ -156,10 +152,10 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
     # ---- listings -------------------------------------------------------------------------------
 
     async def _info(self, path: str, **kwargs: Any) -> dict[str, Any]:
-        return _described(await (await self._files()).info(_whole(path)))
+        return _described(await (await self._files()).info(join(path)))
 
     async def _ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
-        found = [_described(each) for each in await (await self._files()).ls(_whole(path))]
+        found = [_described(each) for each in await (await self._files()).ls(join(path))]
         return found if detail else [each["name"] for each in found]
 
     async def _find(
@@ -170,13 +166,9 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         found = dict[str, dict[str, Any]]()
         fs = await self._files()
         with suppress(NoSuchName, NotADirectory):
-            if (
-                withdirs
-                and _whole(path) != "/"
-                and (top := await fs.info(_whole(path))).is_directory
-            ):
+            if withdirs and join(path) != "/" and (top := await fs.info(join(path))).is_directory:
                 found[_stripped(top.path)] = _described(top)
-            async for each in fs.walk(_whole(path), maxdepth):
+            async for each in fs.walk(join(path), maxdepth):
                 if withdirs or not each.is_directory:
                     found[_stripped(each.path)] = _described(each)
         names = sorted(found)
@@ -202,9 +194,9 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
     ) -> bytes:
         first = start or 0
-        if first >= 0 and (end is None or first <= end <= FIRST_READ):  # most often one command
+        if first >= 0 and (end is None or first <= end):  # most often one command
             length = None if end is None else end - first
-            return bytes(await (await self._files()).read_bytes(_whole(path), first, length))
+            return bytes(await (await self._files()).read_bytes(join(path), first, length))
         info = await self._file(path)
         return await self._data(info, *_range(start, end, info.length))
 
@@ -215,7 +207,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return bytes(await target.read_range(info.object, first, last - first))
 
     async def _file(self, path: str) -> PathInfo:
-        info = await (await self._files()).info(_whole(path))
+        info = await (await self._files()).info(join(path))
         if info.is_directory:
             raise IsADirectoryError(path)
         return info
@@ -277,7 +269,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _pipe_file(
         self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any
     ) -> None:
-        fs, whole = await self._files(), _whole(path)
+        fs, whole = await self._files(), join(path)
         exclusive = mode == "create"
         try:
             await fs.write_bytes(whole, value, exclusive=exclusive)
@@ -286,8 +278,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
             await fs.write_bytes(whole, value, exclusive=exclusive)
 
     async def _make_above(self, path: str) -> None:
-        above = path.rpartition("/")[0]
-        if above:
+        if above := path.rpartition("/")[0]:
             await (await self._files()).mkdir(above, parents=True, exist_ok=True)
 
     async def _put_file(
@@ -301,7 +292,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if Path(lpath).is_dir():
             await self._makedirs(rpath, exist_ok=True)
             return
-        fs, whole = await self._files(), _whole(rpath)
+        fs, whole = await self._files(), join(rpath)
         loop = asyncio.get_running_loop()
         with Path(lpath).open("rb") as source:
             size = os.fstat(source.fileno()).st_size
@@ -321,7 +312,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         self, rpath: str, lpath: str, callback: Any = DEFAULT_CALLBACK, **kwargs: Any
     ) -> None:
         fs = await self._files()
-        info = await fs.info(_whole(rpath))
+        info = await fs.info(join(rpath))
         local = Path(lpath)
         if info.is_directory:
             local.mkdir(parents=True, exist_ok=True)
@@ -337,7 +328,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
     # ---- changes --------------------------------------------------------------------------------
 
     async def _cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
-        fs, source, new = await self._files(), _whole(path1), _whole(path2)
+        fs, source, new = await self._files(), join(path1), join(path2)
         if await fs.is_dir(source):
             await fs.mkdir(new, parents=True, exist_ok=True)
             return
@@ -350,7 +341,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
             await fs.copy(source, new)
 
     async def _mv_file(self, path1: str, path2: str, **kwargs: Any) -> None:
-        fs, source, new = await self._files(), _whole(path1), _whole(path2)
+        fs, source, new = await self._files(), join(path1), join(path2)
         check_not_jobs(fs, source)
         await self._make_above(new)
         if len({await fs.resolve(f"/{each.split('/')[1]}") for each in (source, new)}) == 1:
@@ -361,7 +352,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         await fs.unlink(source, expected=was)
 
     async def _rm_file(self, path: str, **kwargs: Any) -> None:
-        await (await self._files()).unlink(_whole(path))
+        await (await self._files()).unlink(join(path))
 
     async def _rm(
         self,
@@ -373,7 +364,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
     ) -> None:
         fs = await self._files()
         for each in await self._expand_path(path, recursive=False):
-            info = await fs.info(_whole(each))
+            info = await fs.info(join(each))
             if not info.is_directory:
                 await fs.unlink(info.path)
             elif recursive:
@@ -382,7 +373,7 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
                 await fs.rmdir(info.path)
 
     async def _rmdir(self, path: str) -> None:
-        await (await self._files()).rmdir(_whole(path))
+        await (await self._files()).rmdir(join(path))
 
     rmdir = sync_wrapper(_rmdir)
 
@@ -404,11 +395,11 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         sync(self.loop, self._mv_file, self._strip_protocol(path1), self._strip_protocol(new))
 
     async def _mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
-        await (await self._files()).mkdir(_whole(path), parents=create_parents)
+        await (await self._files()).mkdir(join(path), parents=create_parents)
 
     async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
-        if _whole(path) != "/":
-            await (await self._files()).mkdir(_whole(path), parents=True, exist_ok=exist_ok)
+        if join(path) != "/":
+            await (await self._files()).mkdir(join(path), parents=True, exist_ok=exist_ok)
 
     # ---- files ----------------------------------------------------------------------------------
 
@@ -421,19 +412,12 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
         cache_options: Any = None,
         **kwargs: Any,
     ) -> IosdFile:
-        return IosdFile(
-            self,
-            path,
-            mode,
-            block_size or 4 * CHUNK,
-            autocommit=autocommit,
-            cache_options=cache_options,
-            **kwargs,
-        )
+        how = {"autocommit": autocommit, "cache_options": cache_options, **kwargs}
+        return IosdFile(self, path, mode, block_size or 4 * CHUNK, **how)
 
     async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> AsyncFile:
         """An open file for coroutines."""
-        return await (await self._files()).open(_whole(path), mode)
+        return await (await self._files()).open(join(path), mode)
 
 
 class IosdFile(AbstractBufferedFile):  # type: ignore[misc]
@@ -452,14 +436,20 @@ class IosdFile(AbstractBufferedFile):  # type: ignore[misc]
             raise IsADirectoryError(path)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        data: bytes = sync(self.fs.loop, self.fs._cat_file, self.path, start, end)
-        return data
+        return bytes(sync(self.fs.loop, self._bytes_of, start, end))
+
+    async def _bytes_of(self, start: int, end: int) -> bytes:
+        """Of the object that was opened: the path can be another one's by now.  Raises: NotFound."""
+        if is_of_jobs(await self.fs._files(), join(self.path)):
+            return bytes(await self.fs._cat_file(self.path, start, end))
+        target, obj = await self.fs.set_session(), ObjectRef.parse(self.details["object"])
+        return bytes(await target.read_range(obj, start, end - start))
 
     def _initiate_upload(self) -> None:
         self._file = sync(self.fs.loop, self._begin)
 
     async def _begin(self) -> AsyncFile:
-        files, whole = await self.fs._files(), _whole(self.path)
+        files, whole = await self.fs._files(), join(self.path)
         try:
             opened: AsyncFile = await files.open(whole, self.mode)
         except NoSuchName:

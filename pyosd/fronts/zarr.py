@@ -29,8 +29,11 @@ from zarr.abc.store import (
 from zarr.core.buffer import Buffer, BufferPrototype
 
 from pyosd import aio
+from pyosd.commands.data import read_range
+from pyosd.commands.dialogue import Dialogue
 from pyosd.errors import NameExists, NoSuchName, NotADirectory, NotEmpty
 from pyosd.fs.faces import AsyncFileSystem as Files
+from pyosd.fs.lookup import info, is_directory, of_one_object
 from pyosd.fs.paths import PathInfo, join, split
 from pyosd.profiles import access, target_url
 
@@ -110,15 +113,13 @@ class IosdStore(Store):
         """The value of a key, or bytes of it; None: there is no such key."""
         fs, path = await self._files(), self._place(key)
         try:
-            if byte_range is None:
-                return prototype.buffer.from_bytes(bytes(await fs.read_bytes(path)))
-            info = await fs.info(path)
+            if isinstance(byte_range, SuffixByteRequest):
+                count = byte_range.suffix
+                data = await fs.carry(of_one_object(lambda: _last_bytes(fs, path, count)))
+            else:
+                data = await fs.read_bytes(path, *_range(byte_range))
         except _ABSENT:
             return None
-        if info.is_directory:
-            return None
-        start, end = _range(byte_range, info.length)
-        data = await fs.target.read_range(info.object, start, max(end - start, 0))
         return prototype.buffer.from_bytes(bytes(data))
 
     async def get_partial_values(
@@ -222,12 +223,21 @@ class IosdStore(Store):
         return info.path[len(self.path) + 1 :]
 
 
-def _range(wanted: ByteRequest, length: int) -> tuple[int, int]:
-    """First byte and end of a range."""
+def _range(wanted: ByteRequest | None) -> tuple[int, int | None]:
+    """First byte and length of a range; None: to the end."""
+    if wanted is None:
+        return 0, None
     if isinstance(wanted, RangeByteRequest):
-        return wanted.start, min(wanted.end, length)
+        return wanted.start, max(wanted.end - wanted.start, 0)
     if isinstance(wanted, OffsetByteRequest):
-        return wanted.offset, length
-    if isinstance(wanted, SuffixByteRequest):
-        return max(length - wanted.suffix, 0), length
+        return wanted.offset, None
     raise ValueError(f"Unexpected byte_range, got {wanted}.")
+
+
+def _last_bytes(fs: Files, path: str, count: int) -> Dialogue[bytearray]:
+    """At most so many bytes at the end of a file.  Raises: NotFound: it was replaced meanwhile."""
+    found = yield from info(fs, path)
+    if found.is_directory:
+        raise is_directory(path)
+    start = max(found.length - count, 0)
+    return (yield from read_range(found.object, start, found.length - start))

@@ -42,6 +42,7 @@ from pyosd.fs.lookup import (
     iterdir,
     ls,
     name_place,
+    of_one_object,
     place,
     resolve,
     same_place,
@@ -246,6 +247,11 @@ def read_bytes(
         first = yield from _first_bytes(fs, path, most)
         if first is not None and (length is not None or first.length == len(first.data)):
             return bytearray(first.data[start:most])
+    return (yield from of_one_object(lambda: _bytes_of(fs, path, start, length)))
+
+
+def _bytes_of(fs: Any, path: str, start: int, length: int | None) -> Dialogue[bytearray]:
+    """read_bytes() of a file of any length.  Raises: NotFound: it was replaced meanwhile."""
     found = yield from info(fs, path)
     if found.is_directory:
         raise is_directory(path)

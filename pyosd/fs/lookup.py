@@ -6,8 +6,9 @@ Not here: changes, whole files, the table of methods (dialogues.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from pyosd import errors
 from pyosd.commands import data as object_data
@@ -56,12 +57,16 @@ __all__ = [
     "iterdir",
     "ls",
     "name_place",
+    "of_one_object",
     "place",
     "resolve",
     "same_place",
     "walk",
 ]
 
+R = TypeVar("R")
+_ATTEMPTS = 20
+"""To use the object of a path, which others may replace each time."""
 _NOT_DIRECTORY = (0x5, 0x80, 0x32)
 _IS_DIRECTORY = (0x5, 0x80, 0x33)
 
@@ -126,11 +131,36 @@ def resolve(fs: Any, path: str) -> Dialogue[ObjectRef]:
         return (yield from names.lookup(base, rest)).object if rest else base
 
 
+def of_one_object(act: Callable[[], Dialogue[R]]) -> Dialogue[R]:
+    """Find the object at a path and use it; do so again if it was replaced in between.
+
+    Raises: NoSuchName: the path is absent; NotFound: it has another object each time.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return (yield from act())
+        except errors.NoSuchName:
+            raise
+        except errors.NotFound:
+            continue
+    return (yield from act())
+
+
 def info(fs: Any, path: str) -> Dialogue[PathInfo]:
     """The length, times and version of the file or directory at a path, in one command.
 
     If functions make the data, and the target does not know their length, they are read to count it.
     """
+    try:
+        return (yield from of_one_object(lambda: _info(fs, path)))
+    except errors.NoSuchName:
+        raise
+    except errors.NotFound:
+        raise absent(path) from None
+
+
+def _info(fs: Any, path: str) -> Dialogue[PathInfo]:
+    """info().  Raises: NotFound: the object was removed, or replaced, meanwhile."""
     if is_of_jobs(fs, path):
         return (yield from job_file_info(fs, path))
     base, rest = yield from place(fs, path)
@@ -143,7 +173,7 @@ def info(fs: Any, path: str) -> Dialogue[PathInfo]:
     each = found.entries[0]
     length = each.length
     if not length and not each.is_directory:  # 0 also stands for one that is not known
-        length = yield from _made_length(each.object, path)
+        length = yield from _made_length(each.object)
     return PathInfo(
         join(path),
         each.object,
@@ -155,13 +185,9 @@ def info(fs: Any, path: str) -> Dialogue[PathInfo]:
     )
 
 
-def _made_length(obj: ObjectRef, path: str) -> Dialogue[int]:
-    """Raises: NoSuchName: it was removed meanwhile."""
-    try:
-        known = yield from object_data.known_length(obj)
-        return (yield from object_data.made_length(obj)) if known is None else known
-    except errors.NotFound:
-        raise absent(path) from None
+def _made_length(obj: ObjectRef) -> Dialogue[int]:
+    known = yield from object_data.known_length(obj)
+    return (yield from object_data.made_length(obj)) if known is None else known
 
 
 def _list_page(

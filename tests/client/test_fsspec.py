@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyosd import connect
-from pyosd.errors import NoSpace, Unreachable
+from pyosd.errors import NoSpace, NotFound, Unreachable
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 
@@ -249,3 +249,13 @@ def test_xarray_and_zarr(top: str, options: dict[str, Any]) -> None:
         f"osd://{top}/grid.zarr", storage_options=options, consolidated=False, chunks=None
     )
     assert float(back.t.sum()) == 10.0
+
+
+def test_an_open_file_is_one_object(fs: IosdFileSystem, top: str) -> None:
+    fs.pipe_file(f"{top}/f", b"a" * LARGE)
+    with fs.open(f"{top}/f", "rb", block_size=1 << 16, cache_type="none") as file:
+        assert file.read(5) == b"aaaaa"
+        fs.pipe_file(f"{top}/f", b"b" * LARGE)
+        with pytest.raises(NotFound):
+            file.read(5)
+    assert fs.cat_file(f"{top}/f", LARGE - 3) == b"bbb"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pyosd import connect, errors
+from pyosd.commands import data as object_data
 from pyosd.commands import names
 from pyosd.commands.dialogue import Sleep
 from pyosd.fs import partitions
@@ -397,6 +398,32 @@ def test_a_listing_while_files_come_and_go(osd_url: str, fs: Face, zone: ObjectR
 
 
 # ---- beside removals -----------------------------------------------------------------------------
+
+
+def test_a_file_that_is_replaced_meanwhile(
+    fs: Face, target: Target, top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old file or the new one is found: never none."""
+
+    def replaced_at(name: str, data: bytes) -> None:
+        known = getattr(object_data, name)
+
+        def replace(*args: Any) -> Any:
+            monkeypatch.setattr(object_data, name, known)
+            target.fs.write_bytes(f"{top}/f", data)
+            return known(*args)
+
+        monkeypatch.setattr(object_data, name, replace)
+
+    target.fs.write_bytes(f"{top}/f", b"")
+    replaced_at("known_length", b"")
+    assert fs.exists(f"{top}/f")
+    replaced_at("known_length", b"x" * LARGE)
+    assert fs.info(f"{top}/f").length == LARGE
+    replaced_at("read_range", b"y" * LARGE)
+    assert bytes(fs.read_bytes(f"{top}/f")) == b"y" * LARGE
+    replaced_at("read_range", b"z" * 5)
+    assert bytes(fs.read_bytes(f"{top}/f", 2, LARGE)) == b"zzz"
 
 
 def test_paths_that_go_meanwhile_are_absent(target: Target, zone: ObjectRef) -> None:

@@ -16,10 +16,17 @@ from pyosd.types import ObjectRef
 
 pytest.importorskip("zarr")
 
+from zarr.abc.store import (  # noqa: E402
+    OffsetByteRequest,
+    RangeByteRequest,
+    SuffixByteRequest,
+)
 from zarr.core.buffer import Buffer, cpu, default_buffer_prototype  # noqa: E402
 from zarr.core.sync import _get_loop, sync  # noqa: E402
 from zarr.testing.store import StoreTests  # noqa: E402
 
+from pyosd.commands import data as object_data  # noqa: E402
+from pyosd.fronts import zarr as zarr_front  # noqa: E402
 from pyosd.fronts.zarr import IosdStore  # noqa: E402
 
 pytestmark = pytest.mark.tgtd
@@ -123,6 +130,39 @@ def test_one_of_many_writers_is_first(store_kwargs: dict[str, Any]) -> None:
 
     first = sync(race())
     assert first in [value.to_bytes() for value in values]
+
+
+def test_parts_of_a_value_that_is_replaced_meanwhile(
+    store_kwargs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, length, known = IosdStore(**store_kwargs), 200_000, object_data.read_range
+
+    def replace(*args: Any) -> Any:
+        monkeypatch.undo()
+        with pyosd.connect(store.url) as target:
+            target.fs.write_bytes(f"{store.path}/shard", b"new" + bytes(length) + b"new")
+        return known(*args)
+
+    async def parts() -> list[bytes]:
+        found = list[bytes]()
+        for wanted in (
+            RangeByteRequest(0, 100_000),
+            OffsetByteRequest(100_000),
+            SuffixByteRequest(100_000),
+        ):
+            await store.set("shard", cpu.Buffer.from_bytes(bytes(length)))
+            for module in (object_data, zarr_front):
+                monkeypatch.setattr(module, "read_range", replace)
+            part = await store.get("shard", default_buffer_prototype(), wanted)
+            assert part is not None
+            found.append(part.to_bytes())
+        return found
+
+    assert sync(parts()) == [
+        b"new" + bytes(99_997),
+        bytes(length - 99_997) + b"new",
+        bytes(99_997) + b"new",
+    ]
 
 
 def test_arrays(store_kwargs: dict[str, Any]) -> None:
