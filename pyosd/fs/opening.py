@@ -17,7 +17,7 @@ from pyosd.commands import names
 from pyosd.commands.dialogue import Dialogue, OwnMethod
 from pyosd.fs.job_files import check_not_jobs
 from pyosd.fs.lookup import info, is_directory, place
-from pyosd.fs.new_file import NewFile, give_up, new_file, publish
+from pyosd.fs.new_file import NewFile, give_up, is_final, new_file, publish
 from pyosd.fs.partitions import about
 from pyosd.types import Buffer, MutableBuffer, ObjectRef
 
@@ -128,10 +128,7 @@ def write_at(file: Any, start: int, data: Buffer) -> Dialogue[int]:
     opened: OpenedFile = file.opened
     view = memoryview(data).cast("B")
     if opened.mode.kind == "a":
-        for at in range(0, view.nbytes, object_data.CHUNK):
-            piece = view[at : at + object_data.CHUNK]
-            start = yield from object_data.append(opened.object, piece)
-            start += piece.nbytes
+        start = yield from _append(opened, start, view)
     else:
         if opened.lacking is None:
             opened.lacking = start  # until this write has ended well
@@ -140,6 +137,26 @@ def write_at(file: Any, start: int, data: Buffer) -> Dialogue[int]:
             opened.lacking = None
         start += written
     opened.length = max(opened.length, start)
+    return start
+
+
+def _append(opened: OpenedFile, start: int, view: memoryview) -> Dialogue[int]:
+    """Write behind the end.  Python's buffers repeat a write that has failed, also when the file is
+    closed: bytes that the object may have by now are not appended again."""
+    if opened.lacking is not None:
+        text = (
+            "an earlier write may have stored a part of its bytes: see the file, and open it again"
+        )
+        raise OSError(errno.EIO, text, opened.path)
+    for at in range(0, view.nbytes, object_data.CHUNK):
+        piece = view[at : at + object_data.CHUNK]
+        try:
+            start = yield from object_data.append(opened.object, piece)
+        except BaseException as error:
+            if at or not is_final(error):
+                opened.lacking = start
+            raise
+        start += piece.nbytes
     return start
 
 

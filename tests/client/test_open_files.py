@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pyosd.commands import data as object_data
-from pyosd.errors import NoSpace
+from pyosd.errors import NoSpace, SessionLost
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Page
@@ -90,6 +90,39 @@ def test_exclusive_and_append(target: Target, top: str) -> None:
         file.write("made")
     assert bytes(target.fs.read_bytes(f"{top}/x")) == b"one\ntwo\nthree\n"
     assert bytes(target.fs.read_bytes(f"{top}/new")) == b"made"
+
+
+@pytest.mark.parametrize("error", [SessionLost("the connection ended"), KeyboardInterrupt()])
+def test_nothing_is_appended_twice(
+    target: Target, top: str, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """The answer to APPEND is lost.  Python's buffer would write the bytes again at close()."""
+    known = object_data.append
+
+    def lost(*args: Any) -> Any:
+        yield from known(*args)
+        raise error
+
+    file = target.open(f"{top}/f", "ab")
+    file.write(b"once")
+    monkeypatch.setattr(object_data, "append", lost)
+    with pytest.raises(type(error)):
+        file.flush()
+    monkeypatch.undo()
+    with pytest.raises(OSError, match="open it again"):
+        file.close()
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == b"once"
+
+
+def test_a_refused_append_is_repeated(target: Target, top: str, full: list[ObjectRef]) -> None:
+    file = target.open(f"{top}/f", "ab")
+    file.write(bytes(5000))
+    with pytest.raises(NoSpace):
+        file.flush()
+    none = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, b"\xff" * 8)
+    target.set_attributes(ref(full[0].partition_id), [none])
+    file.close()
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == b"as it was" + bytes(5000)
 
 
 @pytest.mark.parametrize("mode", ["w", "wb", "w+b", "x"])
