@@ -280,6 +280,9 @@ def _small(source: Path) -> bytes | None:
         if state.st_size > CHUNK:
             return None
         data = os.read(descriptor, state.st_size + 1)
+        # It grows, or says that its length is 0, as files of /proc do.
+        while state.st_size < len(data) <= CHUNK and (more := os.read(descriptor, CHUNK)):
+            data += more
         return data if len(data) <= CHUNK else None
     finally:
         os.close(descriptor)

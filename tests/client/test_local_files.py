@@ -104,6 +104,35 @@ def test_one_failure_does_not_stop_the_others(
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".osd")] == []
 
 
+def test_a_file_that_does_not_say_its_length(target: Target, zone: ObjectRef, top: str) -> None:
+    source = Path("/proc/version")
+    assert source.stat().st_size == 0
+    (done,) = moved(target, put_files(zone, [Outgoing(source, b"version")])).values()
+    assert bytes(target.fs.read_bytes(f"{top}/version")) == source.read_bytes()
+    assert done.length == len(source.read_bytes())
+
+
+@pytest.mark.parametrize("length", [10, LARGE])
+def test_a_replaced_file_keeps_its_mode(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path, length: int
+) -> None:
+    target.fs.write_bytes(f"{top}/f", bytes(length))
+    info, modes = target.fs.info(f"{top}/f"), set[int]()
+    for mode in (0o600, 0o755, 0o444):
+        (tmp_path / "f").write_bytes(b"old")
+        (tmp_path / "f").chmod(mode)
+
+        def look(count: int) -> None:
+            modes.update(each.stat().st_mode & 0o077 for each in tmp_path.glob(".osd-*"))
+
+        stream = get_files([Incoming(info, tmp_path / "f")], progress=look)
+        assert [each.error for each in moved(target, stream).values()] == [None]
+        assert (tmp_path / "f").stat().st_mode & 0o777 == mode
+        assert (tmp_path / "f").read_bytes() == bytes(length)
+        (tmp_path / "f").unlink()
+    assert modes <= {0}
+
+
 def test_an_interrupt_leaves_nothing(target: Target, zone: ObjectRef, tmp_path: Path) -> None:
     """Neither objects without names, nor those made ahead; what was named stays."""
     for n in range(200):

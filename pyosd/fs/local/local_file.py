@@ -6,6 +6,8 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +54,26 @@ def check_replaceable(path: Path) -> None:
         raise OSError(errno.EEXIST, "it is no file that can be replaced; - is stdout", str(path))
 
 
+def file_at(path: Path) -> os.stat_result | None:
+    """The state of a file that a new one would replace; None: there is none, or a link."""
+    try:
+        state = path.lstat()
+    except OSError:
+        return None
+    return state if stat.S_ISREG(state.st_mode) else None
+
+
+def keep_access(path: Path, descriptor: int) -> None:
+    """Give a new file the mode of the one that it replaces, and its owner, as far as that is permitted."""
+    old, new = file_at(path), os.fstat(descriptor)
+    if old is None:
+        return
+    with suppress(PermissionError):
+        os.fchmod(descriptor, old.st_mode & 0o777)
+        if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+
+
 class LocalFile:
     """A local file that appears at the end of the with block, or not at all.
 
@@ -77,7 +99,8 @@ class LocalFile:
         check_replaceable(self.destination)
         earlier = self._earlier()
         if earlier is None:
-            self.descriptor = os.open(self.temporary, _NEW_FILE, 0o666)
+            mode = 0o600 if file_at(self.destination) else 0o666  # a private one is so meanwhile
+            self.descriptor = os.open(self.temporary, _NEW_FILE, mode)
             if self._record:
                 self._record.begin({**self._facts, "temporary": self.temporary.name})
         return self
@@ -130,6 +153,8 @@ class LocalFile:
         cut_off = self._record is not None and error is not None and not is_final(error)
         try:
             try:
+                if keep:
+                    keep_access(self.destination, self.descriptor)
                 if keep and self.modified_ms:
                     os.utime(self.descriptor, ns=(self.modified_ms * 1_000_000,) * 2)
             finally:
