@@ -161,7 +161,7 @@ class Many:
                     target.create_and_write(
                         PartitionId(partition_id), data, 0, obj.object_id, attributes=said
                     )
-        except OSDError as error:
+        except BaseException as error:  # also Ctrl-C: nobody would know the object
             for name in tried:
                 try:
                     self.target(name).remove(obj)

@@ -102,6 +102,10 @@ class KnownCopy:
         """Whether the copy is whole and its data are known."""
         return not self.unfinished and not self.unreadable and bool(self.digest)
 
+    def equals(self, other: KnownCopy) -> bool:
+        """Whether both copies have the same data."""
+        return (self.digest, self.length) == (other.digest, other.length)
+
     @property
     def as_written(self) -> bool:
         """Whether the data are those that the seal describes."""
@@ -319,11 +323,7 @@ def _report_faults(needs: ObjectNeeds, state: KnownCopy) -> None:
 def _plan(needs: ObjectNeeds, states: Mapping[str, KnownCopy], source: KnownCopy) -> None:
     """Set what has to be written, labelled and dropped, if source is the copy that counts."""
     wanted = needs.wanted
-    good = {
-        name: state
-        for name, state in states.items()
-        if state.usable and (state.digest, state.length) == (source.digest, source.length)
-    }
+    good = {name: state for name, state in states.items() if state.usable and state.equals(source)}
     stays = {name for name, state in good.items() if name in state.names}
     if stays:  # a copy that names only others can be about to be removed: a new one takes its place
         source = source if source.target in stays else good[min(stays)]

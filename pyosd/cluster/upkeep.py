@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyosd import requests
@@ -45,7 +45,7 @@ from pyosd.cluster.throttle import Throttle
 from pyosd.errors import NotFound, OSDError, StorageError, Unreachable
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, Buffer, ObjectRef, PartitionId
-from pyosd.wire.attributes import ALL, DATA_VERSION, Page
+from pyosd.wire.attributes import ALL, DATA_VERSION, LOGICAL_LENGTH, Page
 from pyosd.wire.cdb import lists_of
 
 __all__ = ["ClusterReport", "Upkeep"]
@@ -285,6 +285,9 @@ class Upkeep:
             self._say(report, verdict.findings)
             return
         try:
+            if any(not source.equals(each) for each in verdict.replace.values() if each.usable):
+                at = source.target
+                source = self._hold(verdict, source)
             for at in verdict.write:
                 self._copy(verdict, source, at)
                 with self._lock:
@@ -316,6 +319,24 @@ class Upkeep:
     def _say(self, report: ClusterReport, findings: Iterable[CopyFinding]) -> None:
         with self._lock:
             report.findings += findings
+
+    def _hold(self, verdict: ObjectNeeds, source: KnownCopy) -> KnownCopy:
+        """Give the data of the source a new version, so that no other client removes it.
+
+        Two clients that prefer different copies would each remove the other one's source.  Each does this
+        first, and removes only the version that it has seen: one of them at least stops.
+
+        Returns: the source as it is then.  Raises: VersionMismatch: its data have changed; OSDError.
+        """
+        obj, target = verdict.object, self._cluster.target(source.target)
+        same = AttributeValue(*LOGICAL_LENGTH, source.length.to_bytes(8))
+        (version,) = target.set_attributes(obj, [same], [DATA_VERSION], if_version=source.version)
+        held = replace(source, version=bytes(version.value))
+        if source.as_written:
+            target.set_attributes(obj, [AttributeValue(*SEEN, held.version)])
+        verdict.versions[source.target] = held.version
+        verdict.drop = [held if each is source else each for each in verdict.drop]
+        return held
 
     def _copy(self, verdict: ObjectNeeds, source: KnownCopy, name: str) -> None:
         """Write a copy to a target, by one command or as unfinished until its end.

@@ -13,9 +13,10 @@ import pyosd
 from pyosd.cluster.many import Many
 from pyosd.errors import Exists, NotFound, VersionMismatch
 from pyosd.types import AttributeId, AttributeValue, ObjectAttributes, ObjectId, ObjectRef
-from pyosd.wire.attributes import ALL, DATA_VERSION, LOGICAL_LENGTH
+from pyosd.wire.attributes import ALL, DATA_VERSION, LOGICAL_LENGTH, Page, Timestamp
 
 CLOCK = itertools.count(1)
+_MODIFIED = AttributeId(Page.USER_TIMESTAMPS, Timestamp.DATA_MODIFIED)
 
 
 class Killed(BaseException):
@@ -36,6 +37,8 @@ class Stored:
     def get(self, wanted: AttributeId) -> bytes:
         if wanted == DATA_VERSION:
             return self.version
+        if wanted == _MODIFIED:
+            return self.version[-6:]
         if wanted == LOGICAL_LENGTH:
             return len(self.data).to_bytes(8, "big")
         return self.attributes.get(wanted, b"")
@@ -89,8 +92,22 @@ class FakeTarget:
                 found.append(AttributeValue(*each, stored.get(each)))
         return tuple(found)
 
-    def set_attributes(self, obj: ObjectRef, values: Iterable[AttributeValue]) -> None:
-        self._of(obj).set(values)
+    def set_attributes(
+        self,
+        obj: ObjectRef,
+        values: Iterable[AttributeValue],
+        get: Iterable[AttributeId] = (),
+        *,
+        if_version: bytes | None = None,
+    ) -> tuple[AttributeValue, ...]:
+        stored, given = self._of(obj), {each.id: each for each in values}
+        if if_version not in (None, stored.version):
+            raise failure(VersionMismatch)
+        if length := given.pop(LOGICAL_LENGTH, None):
+            assert len(stored.data) == length.uint  # no more is needed
+            stored.changed()
+        stored.set(given.values())
+        return tuple(AttributeValue(*each, stored.get(each)) for each in get)
 
     def swap_attribute(
         self,

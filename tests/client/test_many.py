@@ -5,6 +5,7 @@ placement, combining and the board."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 from fractions import Fraction
@@ -20,6 +21,7 @@ from pyosd.cluster import near
 from pyosd.cluster.board import Board, Slice
 from pyosd.cluster.placement import COPIES, decode_copies, encode_copies, place
 from pyosd.cluster.run import Run
+from pyosd.target import Target
 from pyosd.types import PartitionId
 from tests.client.conftest import FOUR
 from tests.machine import unavailable
@@ -301,6 +303,28 @@ def test_every_object_counts_once_over_kills(
             assert {each.object for each in found} == {each.object for each in copies}
             assert run.result() == sum(range(count)), (rounds, run.lost)
             victim.restarted()
+
+
+@pytest.mark.tgtd
+def test_an_interrupted_write_leaves_no_copies(
+    four: dict[str, Serving], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, calls = Target.create_and_write, itertools.count(1)
+
+    def interrupted(*args: Any, **how: Any) -> Any:
+        made = known(*args, **how)
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return made
+
+    with handle(four) as cluster:
+        for name in FOUR:
+            cluster.target(name).create_partition(PARTITION)
+        monkeypatch.setattr(Target, "create_and_write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.put(PARTITION, b"data", copies=4)
+        for name in FOUR:
+            assert cluster.target(name).list_objects(PARTITION) == []
 
 
 @pytest.mark.tgtd

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
@@ -263,6 +265,50 @@ def test_a_copy_is_replaced_only_after_its_source_was_read(piece: int) -> None:
         assert bytes(cluster.targets["a"].stored[obj].data)[:7] == b"changed"
         assert run(cluster).repair(prefer=Prefer.UNCHANGED).written == 1
     assert run(cluster).check().ok
+
+
+@pytest.mark.parametrize("data", [b"", b"changed"])
+@pytest.mark.parametrize("piece", [1, 1 << 20])
+def test_two_clients_that_prefer_different_copies_remove_one_at_most(
+    piece: int, data: bytes
+) -> None:
+    """Each has compared the copies and removes the other one's source: in between, neither has both."""
+    whole, contents = filled(("a", "b"), 2, 2)
+    cluster = whole.among(("a", "b"))
+    obj = ref(PARTITION, FIRST + 1)
+    assert run(cluster).repair().ok
+    changed = cluster.targets["a"].stored[obj]
+    changed.data[:] = data
+    changed.changed()
+    arrived, go_on, remove = threading.Event(), threading.Event(), FakeTarget.remove
+
+    def removed(self: FakeTarget, obj: ObjectRef, **how: Any) -> None:
+        if self is cluster.targets["b"]:  # by the second client
+            arrived.set()
+            go_on.wait()
+            remove(self, obj, **how)
+            return
+        try:
+            remove(self, obj, **how)
+        finally:
+            go_on.set()
+            second.result()
+
+    with (
+        ThreadPoolExecutor(1) as pool,
+        mock.patch.object(upkeep_module, "_PIECE", piece),
+        mock.patch.object(FakeTarget, "remove", removed),
+    ):
+        second = pool.submit(run(cluster).repair, prefer=Prefer.NEWEST)
+        assert arrived.wait(60)
+        report = run(cluster).repair(prefer=Prefer.UNCHANGED)
+    assert report.ok and faults(second.result()) == {("b", CopyFault.FAILED)}
+    has = [each.stored[obj] for each in cluster.targets.values() if obj in each.stored]
+    assert any(
+        bytes(each.data) in (data, contents[obj]) for each in has if not each.get(UNFINISHED)
+    )
+    assert run(cluster).repair(prefer=Prefer.UNCHANGED).ok
+    assert_placed(cluster, contents, 2)
 
 
 def with_stray() -> tuple[FakeCluster, ObjectRef, str]:
