@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -138,6 +140,7 @@ class Client:
                 raise SecmgrError(f"cannot use {certificate}: {error}") from None
         self._connection: http.client.HTTPSConnection | None = None  # under _lock
         self._lock = threading.Lock()
+        _of_this_process.add(self)
 
     def __repr__(self) -> str:
         return f"<pyosd.secmgr.Client {self.url}>"
@@ -174,6 +177,14 @@ class Client:
         # Sources live as long as sessions that nobody tells them the end of.
         if getattr(self, "_connection", None) is not None:
             self._drop()
+
+    def forget(self) -> None:
+        """Leave the connection to the parent, in a process that fork() has made; nothing is sent.
+
+        Another thread, which may have held the lock, is not in this process.
+        """
+        self._lock = threading.Lock()
+        self._drop()
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -229,6 +240,12 @@ class SecurityManagerSource:
         self._refused: set[int] = set()  # under _lock; partitions
         self._refusals = 0  # under _lock
         self._asking: dict[TypedObject, threading.Lock] = {}  # under _lock
+        _of_this_process.add(self)
+
+    def forget(self) -> None:
+        """As of Client: threads that held locks are not in this process."""
+        self._lock = threading.Lock()
+        self._asking = {}
 
     def credential(
         self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
@@ -336,6 +353,15 @@ class SecurityManagerSource:
 
 
 TypedObject = tuple[ObjectRef, ObjectType]
+_of_this_process = weakref.WeakSet[Client | SecurityManagerSource]()
+
+
+def _after_fork() -> None:
+    for each in _of_this_process:
+        each.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def lasts(credential: Credential, since_ms: int, fresh: bool) -> bool:

@@ -10,6 +10,8 @@ import json
 import socket
 import ssl
 import stat
+import subprocess
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -32,7 +34,7 @@ from pyosd.types import ObjectType, ref
 from pyosd.wire.capability import Permission, SecurityMethod
 from tests.secmgr.conftest import PARTITION, TARGET, Served, World
 from tests.secmgr.process import Process
-from tests.waiting import until
+from tests.waiting import DEADLINE_S, until
 
 ENDED = -1 / 1440  # days from now; certificates begin some minutes before
 OBJECT = ref(PARTITION, 0x10000)
@@ -160,6 +162,42 @@ def test_groups_and_disabled_users(served: Served, alice: Client) -> None:
     assert "alice" not in str(refused.value)
     wrong.close()
     assert not admin.call("acl.check", user="alice", **write)["permitted"]
+
+
+FORKED = """
+import os, sys, threading
+from pathlib import Path
+from pyosd.secmgr.client import Client
+client = Client(sys.argv[1], token=sys.argv[2], ca=Path(sys.argv[3]))
+client.call("whoami")
+held, go_on = threading.Event(), threading.Event()
+
+def another_thread_is_inside():
+    with client._lock:
+        held.set()
+        go_on.wait()
+
+threading.Thread(target=another_thread_is_inside, daemon=True).start()
+held.wait()
+child = os.fork()
+go_on.set()
+found = [client.call("whoami")["user"] for _ in range(3)]
+if child:
+    os.waitpid(child, 0)
+    found += [client.call("whoami")["user"] for _ in range(3)]
+print("parent" if child else "child", *found, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_forked_child_has_a_connection_of_its_own(served: Served) -> None:
+    """On the parent's, TLS would break for both."""
+    served.world.add_user("alice")
+    token = served.world.ask("token.add", user="alice")["token"]
+    command = [sys.executable, "-c", FORKED, served.url, token, str(served.ca)]
+    done = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["child" + 3 * " alice", "parent" + 6 * " alice"]
 
 
 def test_a_tag_narrows_and_a_bump_revokes(served: Served, alice: Client) -> None:
