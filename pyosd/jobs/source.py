@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
-from pyosd.types import ObjectHandle, ObjectRef
+from pyosd.types import ObjectHandle, ObjectRef, shown
 from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
 
 # Before 3.11.5, ast.parse() in one thread may fail because of one in another: they share a depth.
@@ -300,6 +300,16 @@ def code_name(code: Code) -> str:
         return ""
     name = Path(code).name if isinstance(code, os.PathLike) else code.__name__
     return name.encode("utf-8", "replace").decode()
+
+
+def positional_of(args: object) -> list[Any]:
+    """The positional arguments of a function.  Raises: TypeError: something else, such as a text."""
+    if args is None:
+        return []
+    if isinstance(args, str | bytes | Mapping) or not isinstance(args, Iterable):
+        text = f"args of a function is a list of its positional arguments, not {shown(args)}"
+        raise TypeError(text)
+    return list(args)
 
 
 def call_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> bytes:

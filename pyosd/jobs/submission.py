@@ -41,6 +41,7 @@ from pyosd.jobs.source import (
     is_bytecode,
     members_over,
     pack,
+    positional_of,
     with_objects,
     with_over,
 )
@@ -341,7 +342,7 @@ def _arguments(
     """The arguments as they are sent, and whether objects are among them."""
     if not callable(code):
         return encode_args(args), False
-    positional = list(args) if isinstance(args, Iterable) else []
+    positional = positional_of(args)
     (positional, named), objects = with_objects((positional, dict(kwargs or {})))
     return (ArgsEncoding.JSON, call_arguments(positional, named)), objects
 

@@ -493,6 +493,22 @@ def test_absent_job(target: Target, zone: ObjectRef, action: Callable[[pyosd.Job
         action(no_job)
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda job: job.output(),
+        lambda job: [*job.logs()],
+        lambda job: [*job.logs(stream="stderr")],
+        lambda job: [*job.iter_output(follow=True)],
+    ],
+)
+def test_output_of_an_absent_job(
+    target: Target, zone: ObjectRef, read: Callable[[pyosd.Job], object]
+) -> None:
+    with pytest.raises(JobExpired):
+        read(target.job(pyosd.ref(zone.partition_id, 0x99999)))
+
+
 def read_length(obj: Any, factor: int = 1) -> list[Any]:
     return [type(obj).__name__, len(obj.data.read()) * factor]
 

@@ -26,6 +26,8 @@ from pyosd.jobs.source import (
     is_bytecode,
     pack,
 )
+from pyosd.jobs.submission import prepare
+from pyosd.types import ROOT
 from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
 
 FACTOR = 3
@@ -141,6 +143,14 @@ def test_arguments() -> None:
     assert encode_args([1, {"a": None}]) == (ArgsEncoding.JSON, b'[1, {"a": null}]')
     with pytest.raises(TypeError):
         encode_args(object())
+
+
+@pytest.mark.parametrize("args", [5, "ab", b"ab", {"a": 1}])
+def test_arguments_of_a_function_are_a_list(args: object) -> None:
+    """A number was left out, and a text was cut into letters."""
+    with pytest.raises(TypeError, match="is a list of its positional arguments"):
+        prepare(plain, zone=ROOT, args=args)
+    assert prepare(plain, zone=ROOT, args=(1,)).params.args == call_arguments([1], {})
 
 
 def test_code_is_packed_where_that_pays() -> None:

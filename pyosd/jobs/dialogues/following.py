@@ -237,7 +237,7 @@ def iter_output(job: Followed, *, follow: bool = False, start: int = 0) -> Strea
             _FIRST_READ  # a target sends zeros beyond the end: a poll of new output asks for little
         )
         while True:
-            piece = bytes((yield from read(job.id, at, want)))
+            piece = bytes((yield from recorded(job, read(job.id, at, want))))
             if piece:
                 at, backoff = at + len(piece), Backoff(FOLLOW_MOST)
                 yield StreamItem(piece)
