@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -16,11 +17,13 @@ from click.testing import CliRunner, Result
 
 import pyosd
 from pyosd.cli import main
+from pyosd.functions import Functions, FunctionStage
 from pyosd.offload.costs import FIRST, Costs
 from pyosd.offload.home import Outcome
 from pyosd.offload.where import link_points
 from pyosd.osd._client.pure import PureTransport
-from pyosd.types import ObjectRef, PartitionId
+from pyosd.types import AttributeValue, ObjectRef, PartitionId
+from pyosd.wire.attributes import LOGICAL_LENGTH
 from tests import warm
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -335,6 +338,25 @@ osd.result([before, osd.zone.data.read(1).hex(), len(logged_in)])
         spare.close()
     found = [session.run(script, zone=data, where="local", timeout=DEADLINE_S) for _ in range(3)]
     assert [each.result for each in found] == [[0, "00", 0], [1, "00", 0], [1, "00", 0]]
+
+
+def test_data_that_functions_make(
+    session: pyosd.Target, functions: Functions, data: ObjectRef
+) -> None:
+    """No attribute has their length."""
+    script = """
+import osd
+file = osd.zone.data
+osd.result([file.read().decode(), file.seek(0, 2), osd.zone.length(), bytes(file.map()).decode()])
+"""
+    stored = gzip.compress(b"one\ntwo\n")
+    session.write(data, 0, stored)
+    session.set_attributes(data, [AttributeValue(*LOGICAL_LENGTH, len(stored).to_bytes(8))])
+    functions.attach(data, [FunctionStage(functions.put_stock("gzip").id)])
+    assert session.known_length(data) is None
+    for where in ("near", "local"):
+        found = session.run(script, zone=data, pure=True, where=where, timeout=DEADLINE_S)
+        assert found.result == ["one\ntwo\n", 8, 8, "one\ntwo\n"]
 
 
 def test_data_that_are_appended_while_a_script_reads(

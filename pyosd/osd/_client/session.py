@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from pyosd import errors, requests
+from pyosd.commands.data import made_length
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import CURRENT_TYPE, LOGICAL_LENGTH
 from pyosd.wire.names import NameVerb, decode_entry, decode_names, decode_params
@@ -369,10 +370,12 @@ class SessionTransport:
         return NOTHING
 
     def length(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
-        (found,) = self.commands.get_attributes(obj, [LOGICAL_LENGTH])
-        if not found.value:
+        found, kind = self.commands.get_attributes(obj, [LOGICAL_LENGTH, CURRENT_TYPE])
+        if found.value:
+            return found.uint, 0, b""
+        if kind.uint != ObjectType.USER_OBJECT:
             raise NotFound(f"{obj} is no user object")
-        return found.uint, 0, b""
+        return self.commands.carry(made_length(obj)), 0, b""  # functions make the data
 
     def flush(self, obj: ObjectRef, a: int, b: int, body: memoryview) -> CallAnswer:
         self.commands.flush(obj)
