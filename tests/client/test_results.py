@@ -8,6 +8,7 @@ import base64
 import datetime
 import decimal
 import json
+import math
 import pathlib
 import struct
 import uuid
@@ -137,3 +138,8 @@ class Numbers:
 
 def test_arrays_that_are_printed() -> None:
     assert as_lists({"a": [Numbers(1, 2j), Numbers()]}) == {"a": [[1, "2j"], []]}
+
+
+def test_numbers_that_json_lacks_are_printed_as_text() -> None:
+    shown = as_lists({"a": [math.nan, math.inf, 1.5], "b": Numbers(-math.inf)})
+    assert shown == {"a": ["nan", "inf", 1.5], "b": ["-inf"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import sys
+from math import isfinite
 from typing import Any
 
 import click
@@ -38,8 +39,8 @@ def result(settings: Settings, address: ObjectRef, raw: bool) -> None:
     """Print what the script gave to osd.result().
 
     Bytes are printed unchanged; on a terminal control characters are escaped. Other values are
-    printed as JSON, arrays of numpy as nested lists. For an array of jobs the result is a list of
-    its members' results, in order of index.
+    printed as JSON: arrays of numpy as nested lists, nan and inf as text. For an array of jobs the
+    result is a list of its members' results, in order of index.
 
     A member that did not complete has null in that list, and a line on standard error names it. The
     exit code is that of the array (10 if a member failed).  With -o json each member has its state,
@@ -76,7 +77,7 @@ def print_result(value: Any, raw: bool) -> None:
 
 
 def as_lists(value: Any) -> Any:
-    """A result with its arrays as nested lists, and complex numbers as text.
+    """A result with its arrays as nested lists; complex numbers, nan and inf, which JSON lacks, as text.
 
     An array without elements is []: a script can give it any lengths in its other dimensions.
     """
@@ -84,7 +85,7 @@ def as_lists(value: Any) -> Any:
         return {key: as_lists(each) for key, each in value.items()}
     if isinstance(value, list):
         return [as_lists(each) for each in value]
-    if isinstance(value, complex):
+    if isinstance(value, complex) or (isinstance(value, float) and not isfinite(value)):
         return str(value)
     if not hasattr(value, "tolist"):
         return value
