@@ -12,8 +12,10 @@ import pytest
 
 from pyosd import errors, files
 from pyosd.fs import transfer
+from pyosd.fs.local import local_file
 from pyosd.target import Target
 from tests.cli.conftest import Run
+from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
 LARGE = (3 << 20) + 5
@@ -148,6 +150,17 @@ def test_if_exists(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
     assert (tmp_path / "back" / "a.jpg").read_bytes() == b"mine"
     osd("cp", f"osd:{top}/p/a.jpg", tmp_path / "back")
     assert (tmp_path / "back" / "a.jpg").read_bytes() == b"another"
+
+
+def test_files_beside_folders_are_skipped(osd: Run, top: str, tree: Path) -> None:
+    (tree.parent / "alone").write_bytes(b"x")
+    osd("cp", "-r", tree.parent / "alone", tree, f"osd:{top}")
+    (tree / "late").write_bytes(b"y")
+    (tree.parent / "alone").write_bytes(b"another")
+    words = ("cp", "-r", "--if-exists", "skip", "--names")
+    done = osd(*words, tree.parent / "alone", tree, f"osd:{top}")
+    assert done.stdout.splitlines() == [str(tree / "late")]
+    assert osd("cat", f"{top}/alone").stdout == "x"
 
 
 def test_copies_and_moves_inside(osd: Run, top: str, tree: Path) -> None:
@@ -339,6 +352,36 @@ def test_sync(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
     assert [each.rpartition("/")[2] for each in found] == ["large.bin", "file"]
 
 
+def test_sync_finds_an_older_file_in_the_place_of_another(
+    osd: Run, top: str, tmp_path: Path
+) -> None:
+    folder, there = tmp_path / "folder", f"osd:{top}/copy"
+    folder.mkdir()
+    (folder / "a").write_bytes(b"new")
+    osd("sync", folder, there)
+    copied_ms: int = json.loads(osd("stat", "-o", "json", f"{top}/copy/a").stdout)["modified_ms"]
+    (folder / "old").write_bytes(b"old")
+
+    def touched_later() -> bool:
+        os.utime(folder / "old", ns=(0, 0))
+        return (folder / "old").stat().st_ctime_ns // 1_000_000 > copied_ms
+
+    until(touched_later)
+    (folder / "old").rename(folder / "a")
+    assert "1 file," in osd("sync", folder, there).stderr
+    assert "0 files" in osd("sync", folder, there).stderr
+    back = tmp_path / "back"
+    osd("sync", there, back)
+    assert "0 files" in osd("sync", back, there).stderr, "what was copied from there is not new"
+    assert (back / "a").read_bytes() == b"old"
+    for name in ("b", "c"):
+        osd("cp", "-", f"{there}/{name}", data=name.encode())
+    osd("sync", there, back)
+    osd("mv", f"{top}/copy/b", f"{top}/copy/c")
+    assert "1 file," in osd("sync", there, back).stderr
+    assert (back / "c").read_bytes() == b"b"
+
+
 def test_sync_removes_nothing_that_was_left_out(
     osd: Run, top: str, tree: Path, tmp_path: Path
 ) -> None:
@@ -356,6 +399,48 @@ def test_sync_removes_nothing_that_was_left_out(
     assert lines(osd, "find", f"{top}/copy/2025", "--type", "f")
     (tree / "2025").unlink()
     assert "removed 2" in osd("sync", "--delete", tree, there).stderr
+
+
+@pytest.mark.parametrize("to_target", [True, False])
+def test_sync_keeps_directories_with_what_was_left_out(
+    osd: Run, top: str, tmp_path: Path, to_target: bool
+) -> None:
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    source.mkdir()
+    for name in ("old/deep/x.tmp", "old/deep/y", "older/z"):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).write_bytes(b"")
+    osd("cp", "-r", copy if to_target else source, f"osd:{top}/there")
+    if not to_target:
+        (copy / "linked").mkdir()
+        (copy / "linked" / "away").symlink_to("/")
+    sides = (source, f"osd:{top}/there") if to_target else (f"osd:{top}/there", copy)
+    words = ("sync", "--delete", "--exclude", "*.tmp", *sides)
+    planned = ["remove older/z", "remove older", "remove old/deep/y"]
+    assert lines(osd, *words[:1], "-n", *words[1:]) == planned
+    assert "removed 3" in osd(*words).stderr
+    assert lines(osd, *words[:1], "-n", *words[1:]) == []
+
+
+def test_sync_with_delete_continues_a_copy(
+    osd: Run, top: str, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part that an interrupted copy has left has become the file when it would be removed."""
+    osd("cp", "-r", tree / "2024", f"osd:{top}")
+    back, checked = tmp_path / "back", local_file.LocalFile.write
+
+    def interrupted(self: local_file.LocalFile, data: memoryview, checksum: int = 0) -> None:
+        checked(self, data, checksum)
+        if checksum:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local_file.LocalFile, "write", interrupted)
+        osd("sync", "--delete", f"osd:{top}/2024", back, code=130)
+    assert len([*back.rglob(".osd-*")]) == 1
+    done = osd("sync", "--delete", f"osd:{top}/2024", back)
+    assert "continued at 1.0 MiB" in done.stderr
+    assert contents(back) == contents(tree / "2024")
 
 
 def test_sync_from_a_file_removes_nothing(osd: Run, top: str, tree: Path) -> None:

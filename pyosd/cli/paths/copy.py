@@ -212,14 +212,9 @@ def existing(
     for folder in folders:
         if fs.is_dir(folder):
             found |= {encoded(split(each.path)[1:]) for each in fs.iterdir(folder)}
-    alone = [each for each in files if each.path not in found]
-    if not folders:
-        found |= {
-            each.path
-            for each in alone
-            if fs.exists(join(partition, each.path.decode(errors="surrogateescape")))
-        }
-    return found
+    listed = {encoded(split(folder)[1:]) for folder in folders}
+    alone = (each.path for each in files if each.path.rpartition(b"/")[0] not in listed)
+    return found | {each for each in alone if fs.exists(join(partition, os.fsdecode(each)))}
 
 
 def fetch(

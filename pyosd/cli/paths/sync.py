@@ -42,11 +42,21 @@ __all__ = ["sync"]
 
 @dataclass(frozen=True)
 class LocalEntry:
-    """A file or directory at one side: whether it is a directory, length, modified time."""
+    """A file or folder: whether it is a folder, length, when its data changed, and when data, name or
+    permissions did.
+    """
 
     is_directory: bool
     length: int
     modified_ms: int
+    changed_ms: int
+
+    @classmethod
+    def of(cls, path: Path, is_directory: bool) -> LocalEntry:
+        """Of a path, or the file that a link leads to."""
+        state = path.stat()
+        times = (each // 1_000_000 for each in (state.st_mtime_ns, state.st_ctime_ns))
+        return cls(is_directory, state.st_size, *times)
 
 
 @click.command(cls=Verb)
@@ -84,7 +94,7 @@ def sync(
     """Copy what is new or changed from one folder to another.
 
     One of both is a directory of the target, such as osd:/photos/2024. A file is copied if it is
-    absent, has another length, or was modified later than the copy. A copy that was interrupted
+    absent, has another length, or has changed since the copy was made. A copy that was interrupted
     goes on when the command is repeated. --delete asks for confirmation on a terminal.
     """
     check_sides([source, destination])
@@ -122,6 +132,7 @@ class Plan:
         self.local = dict[str, LocalEntry]()
         self.remote = dict[str, PathInfo]()
         self.left_out = set[str]()
+        self.stay = set[str]()  # directories of the destination with something that was left out
 
     def _skipped(self, path: Path) -> None:
         """Report what is neither a file nor a folder, unless it is excluded anyway."""
@@ -130,16 +141,19 @@ class Plan:
         if not self._excluded(name):
             say_left_out(path)
 
+    def _stays(self, path: Path) -> None:
+        """Nothing removes a link, socket or device of the destination."""
+        self.stay.update(with_above(str(path.relative_to(self.here))))
+
     def read(self, to_target: bool) -> None:
         """List both.  Raises: Failure, NoSuchName: the source is absent, or no directory."""
         if self.here.is_dir():
-            for path, name, is_folder in local_tree(
-                self.here, self._skipped if to_target else None
-            ):
+            skipped = self._skipped if to_target else self._stays
+            for path, name, is_folder in local_tree(self.here, skipped):
                 if not self._excluded(name):
-                    state = path.stat()
-                    kept = LocalEntry(is_folder, state.st_size, state.st_mtime_ns // 1_000_000)
-                    self.local[name] = kept
+                    self.local[name] = LocalEntry.of(path, is_folder)
+                elif not to_target:
+                    self._stays(path)
         elif to_target:
             raise Failure(Exit.NO_INPUT, f"'{self.here}' is no folder")
         if to_target and not self.fs.is_dir(self.there):
@@ -151,6 +165,8 @@ class Plan:
             name = info.path[start:]
             if name and not self._excluded(name):
                 self.remote[name] = info
+            elif to_target:
+                self.stay.update(with_above(name))
 
     def is_new_partition(self) -> bool:
         """Whether the target's side is in a partition that is absent, if the user may know that."""
@@ -178,19 +194,31 @@ class Plan:
                 not each.is_directory
                 and (
                     other.length != each.length
-                    or (not size_only and each.modified_ms > other.modified_ms)
+                    or (not size_only and self._has_changed(name, to_target))
                 )
             ):
                 found.append(name)
         return found
 
+    def _has_changed(self, name: str, to_target: bool) -> bool:
+        """Whether a file of the same length may have other data than its copy.
+
+        A file that was moved to its place can be older than the copy of the one before it.  A copy from the
+        target has the time of its source.
+        """
+        here, there = self.local[name], self.remote[name].modified_ms
+        if here.modified_ms == there:
+            return False
+        return not to_target or max(here.modified_ms, here.changed_ms) > there
+
     def extra(self, to_target: bool) -> list[str]:
         """Names that only the destination has, the deepest first.
 
-        The source has a name that was left out, such as a link to a disk that is not mounted.
+        The source has a name that was left out, such as a link to a disk that is not mounted.  What was
+        left out of the destination stays there, in its directory.
         """
         sources, others = self._sides(to_target)
-        found = (name for name in others if name not in sources)
+        found = (name for name in others if name not in sources and name not in self.stay)
         return sorted((n for n in found if self.left_out.isdisjoint(with_above(n))), reverse=True)
 
     def _sides(
@@ -232,14 +260,17 @@ class Plan:
         download(settings, self.target, self.here, incoming, local_folders, parallel, report)
 
     def remove(self, names: list[str], at_target: bool) -> None:
-        """Remove names of the destination."""
+        """Remove names of the destination, unless they are gone: the copy may have used a file that an
+        interrupted one had left.
+        """
         for name in names:
-            if at_target:
-                remove_there(self.fs, join(self.there, name), self.remote[name].is_directory)
-            elif self.local[name].is_directory:
-                (self.here / name).rmdir()
-            else:
-                (self.here / name).unlink()
+            with suppress(FileNotFoundError):  # NoSuchName is one, too
+                if at_target:
+                    remove_there(self.fs, join(self.there, name), self.remote[name].is_directory)
+                elif self.local[name].is_directory:
+                    (self.here / name).rmdir()
+                else:
+                    (self.here / name).unlink()
 
 
 def with_above(name: str) -> list[str]:
