@@ -19,6 +19,7 @@ from iosd_secmgr.folder import Opened
 from iosd_secmgr.http import web
 from iosd_secmgr.keys import pki
 from iosd_secmgr.keys.device import Device
+from iosd_secmgr.keys.keystore import Level
 from iosd_secmgr.keys.manager import KeyManager, new_target
 from iosd_secmgr.methods.admin import admin_methods
 from iosd_secmgr.methods.service import Service
@@ -28,10 +29,14 @@ from iosd_secmgr.records.database import SqliteDatabase
 from iosd_secmgr.records.store import TargetRecord
 from pyosd.secmgr.client import Client
 from pyosd.security.master_key import MasterKey
+from pyosd.types import ObjectType, ref
 from tests.secmgr.model_target import ModelTarget
 
 TARGET = "iqn.2026-11.iosd:model"
 PARTITION = 0x10000
+OBJECT = ref(PARTITION, 0x10000)
+USER = ObjectType.USER_OBJECT
+READ_X = {"target": TARGET, "object": str(OBJECT), "permissions": ["READ"]}
 
 
 class Clock:
@@ -159,3 +164,14 @@ def served(world: World) -> Iterator[Served]:
     made = Served(world)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def alice(served: Served) -> Client:
+    """May read one object; the target's keys are set."""
+    world = served.world
+    world.add_target()
+    world.keys.rotate("root", TARGET, Level.ROOT)
+    world.add_user("alice")
+    world.ask("acl.add", user="alice", **READ_X)
+    return served.client(world.ask("token.add", user="alice")["token"])

@@ -17,10 +17,9 @@ from iosd_secmgr.keys.keystore import Level
 from iosd_secmgr.records.database import PostgresDatabase
 from pyosd import errors
 from pyosd.secmgr.errors import SecmgrError
-from tests.secmgr.conftest import TARGET, Served, World
+from tests.secmgr.conftest import READ_X, TARGET, Served, World
 from tests.secmgr.model_target import Died
 from tests.secmgr.test_keys import all_good
-from tests.secmgr.test_service import READ_X
 
 USER = "postgres"
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
