@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iosd_secmgr.records.database import Database, Row, Transaction
+from iosd_secmgr.records.database import Database, DatabaseFault, Row, Transaction
 from iosd_secmgr.records.sealing import Sealer
 
 FIRST = bytes(32)
@@ -133,9 +133,10 @@ class Audit:
 
     def keep_head(self) -> Head:
         """Copy the head into its file."""
-        head = self.head()
-        if self._file is not None:
-            write_head(self._file, head, self._sealer)
+        with self._database.transaction() as tx:  # so only one thread writes the file
+            head = self._head(tx)
+            if self._file is not None:
+                write_head(self._file, head, self._sealer)
         return head
 
     def entries(
@@ -218,14 +219,17 @@ class Audit:
 
 
 def write_head(path: Path, head: Head, sealer: Sealer) -> None:
-    """Replace the file by one with this head."""
+    """Replace the file by one with this head.  Raises: DatabaseFault: as the disk is full."""
     new = path.with_suffix(".new")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(file, "wb") as out:
-        out.write(head.signed(sealer) + b"\n")
-        out.flush()
-        os.fsync(out.fileno())
-    new.replace(path)
+    try:
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(file, "wb") as out:
+            out.write(head.signed(sealer) + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise DatabaseFault(f"cannot write {path}: {error.strerror}") from error
 
 
 def entry_of(row: Row) -> AuditRecord:

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from iosd_secmgr.records.audit import HEAD_FILE, Audit, Head, chained
-from iosd_secmgr.records.database import Database, SqliteDatabase
+from iosd_secmgr.records.audit import HEAD_EVERY, HEAD_FILE, Audit, Head, chained
+from iosd_secmgr.records.database import Database, DatabaseFault, SqliteDatabase
 from iosd_secmgr.records.sealing import Sealer
 
 SEALER = Sealer(bytes(32))
@@ -119,6 +122,46 @@ def test_an_older_database_is_noticed_by_the_file_beside_it(log: Audit) -> None:
     run(log, "DELETE FROM audit WHERE seq = 11")
     run(log, "UPDATE meta SET value = ?", old)
     assert list(log.verify()) == ["the log was cut: it ends at 10, and its head says 11"]
+
+
+def test_a_request_and_the_minute_write_the_head_in_turn(
+    log: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both write the same new file before it gets its name: one found it gone, so a request failed."""
+    failed: list[BaseException] = []
+    sync = os.fsync
+
+    def request() -> None:
+        try:
+            for _ in range(HEAD_EVERY):
+                log.add("alice", "test")
+        except OSError as error:
+            failed.append(error)
+
+    def meanwhile(descriptor: int) -> None:
+        monkeypatch.setattr(os, "fsync", sync)
+        other.start()
+        other.join(0.2)  # it waits for us, unless both write
+        sync(descriptor)
+
+    other = threading.Thread(target=request)
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    log.keep_head()
+    other.join()
+    assert not failed and list(log.verify()) == []
+
+
+def test_a_head_that_finds_no_room(log: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full, not we are at fault; and the record of the request is undone."""
+    while log.head().seq < HEAD_EVERY - 1:
+        log.add("alice", "test")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+        with pytest.raises(DatabaseFault, match=f"cannot write .*{HEAD_FILE}: full"):
+            log.add("alice", "test")
+    assert log.head().seq == HEAD_EVERY - 1
+    log.add("alice", "test")
+    assert list(log.verify()) == []
 
 
 def test_an_older_everything_is_noticed_by_a_head_kept_elsewhere(log: Audit) -> None:
