@@ -12,7 +12,8 @@ from pathlib import Path
 
 import click
 
-from pyosd.cli.frame.verb import Settings, Verb
+from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.verb import Failure, Settings, Verb
 from pyosd.cli.security.secmgr import print_verified, verify_by_asking
 from pyosd.cli.security.secmgr_verb import Asking
 
@@ -129,9 +130,13 @@ def serve(
     key: Path | None,
     client_ca: Path | None,
 ) -> None:
-    """Run the security manager in the foreground.  Prints its URL; ends on SIGTERM."""
+    """Run the security manager in the foreground.  Prints its URL; ends on SIGTERM.
+
+    Exit 69: its database cannot be used now; 78: it cannot serve as it is set up.
+    """
     from iosd_secmgr import folder as folders
     from iosd_secmgr import hardening, process
+    from iosd_secmgr.records.database import DatabaseFault
     from pyosd.cli.output.log_lines import log_to_stderr
 
     given = None
@@ -147,8 +152,13 @@ def serve(
         sys.stdout.flush()
         hardening.tell_systemd("READY=1")
 
-    opened = folders.open_folder(folder_of(data), ask_passphrase)
-    process.serve(opened, listen, ready, given)
+    try:
+        opened = folders.open_folder(folder_of(data), ask_passphrase)
+        process.serve(opened, listen, ready, given)
+    except (
+        DatabaseFault
+    ) as error:  # may be over soon: systemd starts it again, which it does not after 78
+        raise Failure(Exit.UNREACHABLE, str(error)) from None
 
 
 @click.command(cls=Asking)

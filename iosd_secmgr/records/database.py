@@ -132,7 +132,9 @@ class SqliteDatabase(Database):
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 self._db.execute(f"PRAGMA {pragma}")
         except (OSError, sqlite3.Error) as error:
-            raise SecmgrError(f"cannot open {path}: {error}") from None
+            code = getattr(error, "sqlite_errorcode", 0)
+            kind = DatabaseFault if code & 0xFF in OF_THE_HOST else SecmgrError
+            raise kind(f"cannot open {path}: {error}") from None
 
     def run(self, sql: str, *values: object) -> list[Row]:
         """Inside a transaction."""

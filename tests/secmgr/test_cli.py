@@ -28,7 +28,7 @@ from pyosd.security.credentials import StaticSource
 from pyosd.wire.capability import SecurityMethod
 from tests.harness import SOURCE
 from tests.secmgr.conftest import PARTITION, TARGET, Served
-from tests.secmgr.process import PROGRAM, Process
+from tests.secmgr.process import PROGRAM, STOP_S, Process
 from tools.manpages import EXAMPLES
 
 NOBODY = 65534
@@ -352,6 +352,19 @@ def test_a_lost_database_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None
     opened = folders.open_folder(folder)
     assert not [*opened.audit.verify(None)]
     opened.database.close()
+
+
+def test_a_database_that_cannot_be_used_now_is_tried_again(tmp_path: Path) -> None:
+    """As PostgreSQL that starts later than we do.  systemd starts nothing again that ended with 78."""
+    folder = tmp_path / "secmgr"
+    folders.make(folder, admin="root", names=["localhost"])
+    (folder / "secmgr.db-wal").mkdir()  # SQLite cannot open its own file
+    served = Process(folder)
+    _, log = served.process.communicate(timeout=STOP_S)
+    assert served.process.returncode == Exit.UNREACHABLE, log
+    assert f"cannot open {folder / 'secmgr.db'}: unable to open database file" in log
+    unit = (SOURCE / "packaging" / "systemd" / "iosd-secmgr.service").read_text()
+    assert "Restart=always" in unit and "RestartPreventExitStatus=78\n" in unit
 
 
 def test_the_log_is_checked_without_a_server(tmp_path: Path) -> None:
