@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import signal
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyosd
@@ -75,44 +77,66 @@ def serve(
         except OSError:
             raise SecmgrError(f"another security manager serves {folder}") from None
         opened.database.claim()
-        password = authority = None
+        service = service_of(opened, connect)
+        authority, own, password = service.authority, certificates is None, None
+        _renew(authority, folder, own)
+        _warn(authority, folder)
         if certificates is None:
-            authority = Authority.load(folder, opened.sealer)
-            _renew(authority, folder)
             certificates = Certificates(
                 folder / pki.SERVER, folder / pki.SERVER_KEY, folder / pki.CA
             )
             password = opened.sealer.password(pki.SERVER_KEY)
-        context = web.server_context(
-            *(certificates.certificate, certificates.key, certificates.client_ca, password)
-        )
-        service = service_of(opened, connect)
+        files = certificates
+        context = web.server_context(files.certificate, files.key, files.client_ca, password)
         service.keys.start()
 
         def renew() -> None:
-            if _renew(authority, folder):  # for connections that begin from now on
-                context.load_cert_chain(
-                    certificates.certificate, certificates.key, password=password
-                )
+            if _renew(authority, folder, own):  # for connections that begin from now on
+                _warn(authority, folder)
+                context.load_cert_chain(files.certificate, files.key, password=password or b"")
+                context.load_verify_locations(files.client_ca)
 
         try:
             asyncio.run(_serve(service, address, context, ready, renew))
         finally:
             service.keys.close()
-            opened.audit.keep_head()
+            with contextlib.suppress(DatabaseFault):  # the file has the head of a minute ago
+                opened.audit.keep_head()
             opened.database.close()
 
 
-def _renew(authority: Authority | None, folder: Path) -> bool:
-    """Renew the server's certificate if it is time.  One that cannot be renewed is served as it is."""
+def _renew(authority: Authority | None, folder: Path, server: bool) -> bool:
+    """Renew the authority's certificate, and the server's, if it is time.
+
+    One that cannot be renewed is used as it is.  server: the server's is of this authority.
+    """
+    renewed = 0
+    if authority is None:
+        return False
     try:
-        renewed = authority is not None and authority.renew_server(folder)
+        if authority.renew(folder):
+            LOG.info("the authority's certificate is renewed for %d days", pki.CA_DAYS)
+            renewed += 1
+    except SecmgrError as error:
+        LOG.warning("the authority's certificate is not renewed: %s", error)
+    try:
+        if server and authority.renew_server(folder):
+            LOG.info("the server's certificate is renewed for %d days", pki.SERVER_DAYS)
+            renewed += 1
     except SecmgrError as error:
         LOG.warning("the server's certificate is not renewed: %s", error)
-        return False
-    if renewed:
-        LOG.info("the server's certificate is renewed for %d days", pki.SERVER_DAYS)
-    return renewed
+    return bool(renewed)
+
+
+def _warn(authority: Authority | None, folder: Path) -> None:
+    """Log until when clients can use copies of the file that the authority's renewal has replaced."""
+    until = authority and authority.former_until
+    if until and until > datetime.now(UTC):
+        LOG.warning(
+            "clients with a copy of the former %s are refused from %s on: give them the present "
+            "%s before",
+            *(pki.CA, until.strftime("%Y-%m-%d %H:%M UTC"), folder / pki.CA),
+        )
 
 
 async def _serve(
@@ -140,7 +164,10 @@ async def _serve(
 async def _keep_certificate(renew: Callable[[], None]) -> None:
     while True:
         await asyncio.sleep(CERTIFICATE_EVERY_S)
-        renew()
+        try:
+            renew()
+        except Exception:  # the next hour may be better
+            LOG.exception("certificates are not renewed")
 
 
 async def _keep_heads(audit: Audit) -> None:
@@ -149,7 +176,7 @@ async def _keep_heads(audit: Audit) -> None:
     while True:
         try:
             head = await asyncio.to_thread(audit.keep_head)
-        except (OSError, DatabaseFault) as error:  # it may be back the next time
+        except DatabaseFault as error:  # it may be back the next time
             LOG.warning("the head of the audit log is not kept: %s", error)
         except Exception:
             LOG.exception("the head of the audit log is not kept")

@@ -28,8 +28,9 @@ from pyosd.secmgr.files import write_private
 CA, CA_KEY = "ca.pem", "ca.key"
 SERVER, SERVER_KEY = "server.pem", "server.key"
 CA_DAYS, SERVER_DAYS, USER_DAYS = 3650, 825, 90
-RENEW = timedelta(days=90)
-"""The server's certificate is renewed when it is valid for less than this."""
+RENEW, CA_RENEW = timedelta(days=90), timedelta(days=730)
+"""The server's certificate, and the authority's, are renewed when they are valid for less than this."""
+END = b"-----END CERTIFICATE-----"
 SKEW = timedelta(minutes=5)
 
 PrivateKey = ec.EllipticCurvePrivateKey
@@ -73,24 +74,33 @@ def pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-class Authority:
-    """Signs certificates of servers and users."""
+def _in_file(path: Path) -> list[x509.Certificate]:
+    """Certificates of a file in their order.  Raises: OSError; ValueError."""
+    # Not load_pem_x509_certificates: Debian 12 has cryptography 38.
+    *found, _ = path.read_bytes().split(END)
+    if not found:
+        raise ValueError(f"{path} holds no certificate")
+    return [x509.load_pem_x509_certificate(each + END) for each in found]
 
-    def __init__(self, certificate: x509.Certificate, key: PrivateKey) -> None:
+
+class Authority:
+    """Signs certificates of servers and users.
+
+    former: the certificate that it had before its renewal; None: it has not been renewed.
+    """
+
+    def __init__(
+        self, certificate: x509.Certificate, key: PrivateKey, former: x509.Certificate | None = None
+    ) -> None:
         self._certificate = certificate
         self._key = key
+        self._former = former
 
     @classmethod
     def make(cls, folder: Path, sealer: Sealer) -> Authority:
         """A new one, in files.  Raises: SecmgrError: there is one already."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = (
-            _builder("iosd security manager", CA_DAYS, key.public_key())
-            .issuer_name(_name("iosd security manager"))
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(sign=True), critical=True)
-            .sign(key, hashes.SHA256())
-        )
+        certificate = _of_authority(key)
         write_private(folder / CA_KEY, private_pem(key, sealer.password(CA_KEY)))
         (folder / CA).write_bytes(pem(certificate))
         return cls(certificate, key)
@@ -104,12 +114,39 @@ class Authority:
             key = serialization.load_pem_private_key(
                 (folder / CA_KEY).read_bytes(), sealer.password(CA_KEY)
             )
-            certificate = x509.load_pem_x509_certificate((folder / CA).read_bytes())
+            certificate, *before = _in_file(folder / CA)
         except (OSError, ValueError, TypeError) as error:
             raise SecmgrError(f"cannot read the authority in {folder}: {error}") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise SecmgrError(f"{folder / CA_KEY} is no elliptic-curve key")
-        return cls(certificate, key)
+        return cls(certificate, key, before[0] if before else None)
+
+    @property
+    def until(self) -> datetime:
+        """The end of its certificate."""
+        return validity(self._certificate)[1]
+
+    @property
+    def former_until(self) -> datetime | None:
+        """The end of the certificate that it had before its renewal: of copies of the old file."""
+        return None if self._former is None else validity(self._former)[1]
+
+    def renew(self, folder: Path) -> bool:
+        """Replace its own certificate near its end, or if it is not valid yet; key and name stay.
+
+        So everything that it has signed stays valid.  The file keeps the former certificate, too.
+        Returns: whether it was replaced.  Raises: SecmgrError: it cannot be replaced.
+        """
+        if not _is_due(self._certificate, CA_RENEW):
+            return False
+        certificate, path = _of_authority(self._key), folder / CA
+        try:
+            mode = path.stat().st_mode & 0o777  # users of this host may read it
+        except OSError as error:
+            raise SecmgrError(f"cannot read {path}: {error.strerror}") from None
+        _replace(path, pem(certificate) + pem(self._certificate), mode)
+        self._certificate, self._former = certificate, self._certificate
+        return True
 
     def _sign(
         self, builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier
@@ -149,10 +186,8 @@ class Authority:
             public = old.public_key()
         except (OSError, ValueError, x509.ExtensionNotFound) as error:
             raise SecmgrError(f"cannot read {path}: {error}") from None
-        valid_from, valid_until = validity(old)
-        now = datetime.now(UTC)
         ours = old.issuer == self._certificate.subject
-        if not ours or valid_from <= now < valid_until - RENEW:
+        if not ours or not _is_due(old, RENEW):
             return False
         assert isinstance(public, ec.EllipticCurvePublicKey)
         common = old.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
@@ -160,13 +195,7 @@ class Authority:
         certificate = self._sign(
             builder.add_extension(names.value, critical=False), ExtendedKeyUsageOID.SERVER_AUTH
         )
-        new = path.with_name(f"{SERVER}.new")
-        try:
-            new.unlink(missing_ok=True)
-            write_private(new, pem(certificate))
-            new.replace(path)
-        except OSError as error:
-            raise SecmgrError(f"cannot replace {path}: {error.strerror}") from None
+        _replace(path, pem(certificate))
         return True
 
     def sign_user(self, user: str, request_pem: bytes, days: float) -> tuple[str, bytes, int]:
@@ -188,6 +217,35 @@ class Authority:
         made = self._sign(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
         until_ms = int((time.time() + days * 86400) * 1000)
         return f"{made.serial_number:x}", pem(made), until_ms
+
+
+def _of_authority(key: PrivateKey) -> x509.Certificate:
+    """A certificate of an authority, signed by itself."""
+    return (
+        _builder("iosd security manager", CA_DAYS, key.public_key())
+        .issuer_name(_name("iosd security manager"))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(sign=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _is_due(certificate: x509.Certificate, before: timedelta) -> bool:
+    """Whether a certificate ends within that time, has ended, or is not valid yet."""
+    valid_from, valid_until = validity(certificate)
+    return not valid_from <= datetime.now(UTC) < valid_until - before
+
+
+def _replace(path: Path, text: bytes, mode: int = 0o600) -> None:
+    """Put a file in place of one that is there.  Raises: SecmgrError: the old one is still there."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        new.unlink(missing_ok=True)
+        write_private(new, text)
+        new.chmod(mode)
+        new.replace(path)
+    except OSError as error:
+        raise SecmgrError(f"cannot replace {path}: {error.strerror}") from None
 
 
 def validity(certificate: x509.Certificate) -> tuple[datetime, datetime]:

@@ -31,7 +31,7 @@ from pyosd.secmgr import capabilities
 from pyosd.secmgr.names import names_of
 from pyosd.security.credentials import Credential
 from pyosd.types import JOBS_COLLECTION, U64_MAX, ObjectType, ref
-from pyosd.wire.capability import Permission, SecurityMethod
+from pyosd.wire.capability import Permission, SecurityMethod, milliseconds
 
 BATCH_MOST = 64
 LIST_JOBS = Permission.GET_ATTR | Permission.M_OBJECT
@@ -144,10 +144,21 @@ class Service:
         head = self.audit.head()
         return {
             "started_ms": self.started_ms,
+            "authority": self._authority(),
             "targets": targets,
             **count,
             "audit_records": head.seq,
         } | ({"audit_head": str(head)} if caller.admin else {})
+
+    def _authority(self) -> Json | None:
+        """The end of our authority's certificate, and of the one before; None: another's is used."""
+        if self.authority is None:
+            return None
+        former = self.authority.former_until
+        return {
+            "until_ms": milliseconds(self.authority.until.timestamp()),
+            "former_until_ms": None if former is None else milliseconds(former.timestamp()),
+        }
 
     # ---- credentials ----
 

@@ -44,9 +44,15 @@ class SecmgrUnreachable(errors.Unreachable):
         "(--secmgr, IOSD_SECMGR, or a profile's 'secmgr')?"
     )
 
-    def __init__(self, text: str, *, untrusted: bool = False) -> None:
+    def __init__(self, text: str, *, untrusted: bool = False, ended: str = "") -> None:
+        """ended: the client's own file of the authority, if its certificates have ended."""
         super().__init__(text)
-        if untrusted and any(words in text for words in OUT_OF_TIME):
+        if ended:
+            self.hint = (
+                f"by the clock of this host the certificate in {ended} has ended: get the present ca.pem "
+                "from the security manager's administrator, and put it in its place"
+            )
+        elif untrusted and any(words in text for words in OUT_OF_TIME):
             self.hint = (
                 "compare the clocks of this host and of the security manager's; if both are right, its "
                 "administrator replaces the certificate, or starts it again, which renews its own"
@@ -138,6 +144,7 @@ class Client:
                 self._context.load_cert_chain(certificate, key, password=b"")
             except (OSError, ssl.SSLError) as error:
                 raise SecmgrError(f"cannot use {certificate}: {error}") from None
+        self._ca = ca
         self._connection: http.client.HTTPSConnection | None = None  # under _lock
         self._lock = threading.Lock()
         _of_this_process.add(self)
@@ -211,7 +218,14 @@ class Client:
                 if fresh or isinstance(error, TimeoutError):
                     why = f"cannot reach the security manager {self.url}: {error}"
                     untrusted = isinstance(error, ssl.SSLCertVerificationError)
-                    raise SecmgrUnreachable(why, untrusted=untrusted) from None
+                    ended = f"{self._ca}" if untrusted and self._has_ended_authority() else ""
+                    raise SecmgrUnreachable(why, untrusted=untrusted, ended=ended) from None
+
+    def _has_ended_authority(self) -> bool:
+        """Whether no certificate of the given file is valid any more."""
+        found = self._context.get_ca_certs() if self._ca is not None else []
+        ends = [ssl.cert_time_to_seconds(str(each["notAfter"])) for each in found]
+        return bool(ends) and max(ends) <= time.time()
 
 
 class SecurityManagerSource:

@@ -6,6 +6,7 @@ The package iosd_secmgr brings what runs on its own host: init, serve, and audit
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -41,6 +42,12 @@ def status(settings: Settings) -> None:
         f"{counted(found['groups'], 'group')}, {counted(found['rules'], 'rule')}; "
         f"{counted(found['audit_records'], 'record')} in the log"
     )
+    former_ms = (found.get("authority") or {}).get("former_until_ms") or 0
+    if former_ms > time.time() * 1000:
+        settings.say(
+            f"clients with a copy of the former ca.pem are refused from {format_time(former_ms)} on: "
+            "give them the present one from the security manager's folder before"
+        )
     settings.show(records, STATUS_COLUMNS, "", "")
 
 

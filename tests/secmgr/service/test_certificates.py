@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
+import subprocess
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from iosd_secmgr.keys import pki
+from iosd_secmgr.records import store
 from pyosd import errors
 from pyosd.secmgr.certificate_request import new_request
 from pyosd.secmgr.client import Client, SecmgrRefused
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import write_private
+from tests.harness import SOURCE
 from tests.secmgr.conftest import Served, World
-from tests.secmgr.process import Process
+from tests.secmgr.process import PROGRAM, Process
 
 ENDED = -1 / 1440  # days from now; certificates begin some minutes before
 
@@ -120,6 +125,82 @@ def test_a_start_renews_the_servers_certificate(
             assert client.call("whoami")["user"] == "root"
     finally:
         assert "the server's certificate is renewed for 825 days" in process.stop()
+
+
+def test_the_authoritys_certificate_is_renewed(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With its key and name, so that old and new copies of ca.pem and all certificates fit together."""
+    path, key = world.folder / pki.CA, world.folder / pki.CA_KEY
+    sealer = world.opened.sealer
+    authority = pki.Authority.load(world.folder, sealer)
+    assert authority is not None and not authority.renew(world.folder)
+    assert authority.former_until is None
+    for change in ("ended", "ends soon"):
+        key.unlink()
+        with monkeypatch.context() as patch:
+            patch.setattr(pki, "CA_DAYS", ENDED if change == "ended" else 729)
+            authority = pki.Authority.make(world.folder, sealer)
+        authority.make_server(world.folder, sealer, ["localhost", "127.0.0.1"])
+        (tmp_path / "copy.pem").write_bytes(path.read_bytes())
+        request_key, request = new_request("root")
+        serial, certificate, until_ms = authority.sign_user("root", request, 1)
+        with world.opened.database.transaction() as tx:
+            store.add_certificate(tx, serial, "root", until_ms, 0)
+        path.chmod(0o640)
+        assert authority.renew(world.folder) and not authority.renew(world.folder), change
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        again = pki.Authority.load(world.folder, sealer)
+        assert again is not None and again.until == authority.until
+        assert again.former_until == authority.former_until != authority.until
+        (tmp_path / f"{change}.key").write_bytes(request_key)
+        (tmp_path / f"{change}.pem").write_bytes(certificate)
+        world.service.authority = again
+        served = Served(world)
+        try:
+            user = {"certificate": tmp_path / f"{change}.pem", "key": tmp_path / f"{change}.key"}
+            assert served.client(**user).call("whoami")["user"] == "root"
+            served.ca = tmp_path / "copy.pem"
+            if change == "ended":
+                with pytest.raises(errors.Unreachable, match="certificate has expired") as caught:
+                    served.admin.call("whoami")
+                assert f"the certificate in {served.ca} has ended" in str(caught.value.hint)  # type: ignore[attr-defined]
+            else:
+                assert served.admin.call("whoami")["user"] == "root"
+            served.ca = path
+            assert served.admin.call("status")["authority"]["former_until_ms"]
+        finally:
+            served.stop()
+
+
+def test_a_start_renews_the_authority_and_names_the_former_ones_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (world.folder / pki.CA_KEY).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(pki, "CA_DAYS", 100)
+        authority = pki.Authority.make(world.folder, world.opened.sealer)
+    authority.make_server(world.folder, world.opened.sealer, ["localhost", "127.0.0.1"])
+    world.opened.database.close()
+    process = Process(world.folder)
+    words = {"token_file": world.token_file, "ca": world.folder / pki.CA}
+    try:
+        with contextlib.closing(Client(process.url, **words)) as client:
+            ends = client.call("status")["authority"]
+        done = subprocess.run(
+            [*PROGRAM, "secmgr", "status"],
+            env=os.environ | process.login(world.token_file),
+            cwd=SOURCE,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        log = process.stop()
+    assert ends["until_ms"] - ends["former_until_ms"] > (pki.CA_DAYS - 101) * 86_400_000
+    day = time.strftime("%Y-%m-%d", time.gmtime(ends["former_until_ms"] / 1000))
+    assert f"a copy of the former ca.pem are refused from {day}" in log
+    assert "a copy of the former ca.pem are refused from" in done.stderr
 
 
 def test_an_impostor_is_not_believed(served: Served) -> None:
