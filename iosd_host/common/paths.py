@@ -14,6 +14,7 @@ __all__ = [
     "DB_VERIFY",
     "MODULE",
     "SANDBOXD",
+    "SIGNERS",
     "TGTD",
     "MissingComponent",
     "find_component",
@@ -42,6 +43,7 @@ class Component:
 MODULE = Component("bs_iosd.so", "target", Path("/usr/lib/tgt/backing-store"))
 CRC32C = Component("iosd_crc32c.so", "target")
 DB_VERIFY = Component("iosd-db-verify", "target")
+SIGNERS = Component("iosd_signers.so", "target")
 SANDBOXD = Component("iosd-sandboxd", "sandbox", package="iosd-sandbox")
 # The hardened one; the stock one is found in PATH.
 TGTD = Component("tgtd", "tgtd", HERE.parent, "tgtd", "iosd-tgtd")

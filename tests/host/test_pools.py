@@ -242,6 +242,10 @@ def test_check_reads_the_list_of_signers(file: Path, tmp_path: Path) -> None:
     assert done.exit_code == 78 and f"function_signers: cannot read {signers}" in done.output
     signers.touch()
     assert CliRunner().invoke(check, [str(file)]).exit_code == 0
+    signers.write_text("# ann has left\nbob cert-authority ssh-ed25519 AAAA\n")
+    done = CliRunner().invoke(check, [str(file)])
+    wrong = f"function_signers: {signers}: line 2 of the list of signers: cert-authority"
+    assert done.exit_code == 78 and wrong in done.output
 
 
 def test_the_page_has_every_key() -> None:

@@ -19,7 +19,14 @@ def test_host_and_security_manager_are_built_from_their_sources(tmp_path: Path) 
     with zipfile.ZipFile(host) as files:
         names = set(files.namelist())
     libexec = {name for name in names if "/libexec/" in name}
-    built = ("bs_iosd.so", "iosd_crc32c.so", "iosd-db-verify", "iosd-sandboxd", "iosd-zygote")
+    built = (
+        "bs_iosd.so",
+        "iosd_crc32c.so",
+        "iosd_signers.so",
+        "iosd-db-verify",
+        "iosd-sandboxd",
+        "iosd-zygote",
+    )
     assert libexec == {f"iosd_host/libexec/{name}" for name in built}
     assert {"iosd_host/py.typed", "iosd_host/http/console/static/index.html"} <= names
     for wheel, folder in ((host, "iosd_host"), (secmgr, "iosd_secmgr")):

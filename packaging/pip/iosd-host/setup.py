@@ -31,7 +31,9 @@ setup(
     ],
     ext_modules=[
         CMakeTree(
-            "iosd_host.libexec.bs_iosd", "target", ("bs_iosd", "iosd_crc32c", "iosd-db-verify")
+            "iosd_host.libexec.bs_iosd",
+            "target",
+            ("bs_iosd", "iosd_crc32c", "iosd_signers", "iosd-db-verify"),
         ),
         CMakeTree("iosd_host.libexec.sandboxd", "sandbox", ("iosd-sandboxd", "iosd-zygote")),
     ],
