@@ -19,7 +19,7 @@ from iosd_host.common import logs
 from iosd_host.common.exit_codes import EXIT_CONFIG
 from iosd_host.common.places import CONTROL_SOCKET
 from iosd_host.config.files import DEFAULT_FILE
-from iosd_host.serve.attach import Places, write_pools
+from iosd_host.serve.attach import Attached, Places, attached, write_pools
 from iosd_host.serve.attach import attach as attach_target
 from iosd_host.serve.attach import detach as detach_target
 from iosd_host.serve.parts import TargetConfig, manager_options, sandboxd_command
@@ -80,6 +80,11 @@ def configured(path: Path | None, *, secrets: bool = True) -> TargetConfig:
     return target_config(config, secrets=secrets)
 
 
+def file_of(config: Path | None) -> Path:
+    """The configuration file that is used."""
+    return (config or DEFAULT_FILE).resolve()
+
+
 @click.command(cls=HostVerb)
 @CONFIG
 @SOCKET
@@ -93,7 +98,8 @@ def attach(config: Path | None, socket: Path, pools_file: Path, control: Path, w
     its pools again where they have changed.  tgtd listens on the configured portal alone
     afterwards, unless unsafe_portal is set.
     """
-    url, what = attach_target(configured(config), Places(socket, pools_file, control), wait)
+    places = Places(file_of(config), socket, pools_file, control)
+    url, what = attach_target(configured(config), places, wait)
     click.echo(url)
     if what != "made":
         click.echo(f"osd: it was there already; its pools {SAYS[what]}", err=True)
@@ -103,10 +109,17 @@ def attach(config: Path | None, socket: Path, pools_file: Path, control: Path, w
 @CONFIG
 @WAIT
 def detach(config: Path | None, wait: float) -> None:
-    """Remove the target from tgtd, which keeps running."""
-    wanted = configured(config)
-    if not detach_target(wanted, wait):
-        click.echo(f"osd: tgtd has no target {wanted.name}", err=True)
+    """Remove the target from tgtd, which keeps running.
+
+    The target is the one that `osd target attach` made last, also if the configuration has changed
+    since.
+    """
+    what = attached(file_of(config), POOLS_FILE)
+    if what is None:
+        wanted = configured(config, secrets=False)
+        what = Attached(wanted.name, wanted.portal)
+    if not detach_target(what, wait):
+        click.echo(f"osd: tgtd has no target {what.name}", err=True)
 
 
 @click.command(cls=HostVerb)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import struct
@@ -42,7 +43,7 @@ from iosd_host.serve.supervise import format_portal, with_default
 from iosd_host.serve.tgtadm import LUN, REFUSED, TgtAdm, TgtError
 from iosd_host.serve.tgtd import Tgtd, version_of_open
 
-__all__ = ["Places", "attach", "detach"]
+__all__ = ["Attached", "Places", "attach", "attached", "detach"]
 
 TGTD_SOCKET = "/run/tgtd/socket"  # where tgtd has it unless TGT_IPC_SOCKET says otherwise
 TGTD_CONTROL = 0
@@ -55,14 +56,45 @@ class Places:
     """Requests to tgtd.
 
     Attributes:
+        config: the configuration file, which may be absent.
         sandboxd: socket of iosd-sandboxd.
         pools: the file of pools, written here.
         control: the socket that the module makes, in a folder of tgtd's user.
     """
 
+    config: Path
     sandboxd: Path
     pools: Path
     control: Path
+
+
+@dataclass(frozen=True)
+class Attached:
+    """The target that was made, as detach() needs it: the configuration may be another one by then."""
+
+    name: str
+    portal: tuple[str, int]
+
+
+def record_beside(pools: Path) -> Path:
+    """The file that says what was attached, given the file of the pools."""
+    return pools.with_name("attached")
+
+
+def record(config: TargetConfig, places: Places) -> None:
+    """Note what is attached by a configuration file."""
+    fields = {"config": str(places.config), "name": config.name, "portal": config.portal}
+    write_whole(record_beside(places.pools), json.dumps(fields).encode() + b"\n", 0o644)
+
+
+def attached(config: Path, pools: Path) -> Attached | None:
+    """What was attached by that configuration file; None: it is not known."""
+    try:
+        found = json.loads(record_beside(pools).read_bytes())
+        host, port = found["portal"]
+        return Attached(found["name"], (host, port)) if found["config"] == str(config) else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def control_socket() -> Path:
@@ -220,6 +252,8 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     write_signers(signers_text(config.function_policy, config.function_signers), signers)
     if config.name in targets:
         same = (places.pools.read_text(), signers.read_text()) == (before, listed)
+        if attached(places.config, places.pools) is None:
+            record(config, places)
         return "there" if same else "changed"
     expect_store(config.data, config.master_key_file)
     for folder in filter(None, (config.data, config.ssd)):
@@ -230,6 +264,7 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
     options = module_options(
         config, isolation, places.sandboxd, places.pools, places.control, manager
     )
+    record(config, places)
     for user in config.chap_users:  # of an earlier time, perhaps with another secret
         with contextlib.suppress(TgtError):
             await adm.remove_account(user)
@@ -300,18 +335,17 @@ def attach(config: TargetConfig, places: Places, wait_s: float) -> tuple[str, st
     return f"iscsi://{format_portal(*config.portal)}/{config.name}/{LUN}", what
 
 
-async def _detach(config: TargetConfig, wait_s: float) -> bool:
-    name = config.name
+async def _detach(what: Attached, wait_s: float) -> bool:
     adm = administrator(tgtd_uid())
-    number = (await adm.targets()).get(name)
+    number = (await adm.targets()).get(what.name)
     if number is None:
         return False
-    await remove(adm, number, name, wait_s)
-    withdraw(config.portal, name)
+    await remove(adm, number, what.name, wait_s)
+    withdraw(what.portal, what.name)
     return True
 
 
-def detach(config: TargetConfig, wait_s: float) -> bool:
+def detach(what: Attached, wait_s: float) -> bool:
     """Close the target's sessions and its store; tgtd goes on.
 
     Returns: whether it was there.
@@ -320,6 +354,6 @@ def detach(config: TargetConfig, wait_s: float) -> bool:
         ProcessFailed: tgtd does not answer, or the target's commands do not end.
     """
     try:
-        return asyncio.run(_detach(config, wait_s))
+        return asyncio.run(_detach(what, wait_s))
     except TgtError as error:
         raise ProcessFailed(str(error)) from None

@@ -159,6 +159,37 @@ def test_there_and_gone(tgtd: int, run: Callable[..., Result]) -> None:
         assert target.list_partitions() == [partition]
 
 
+@pytest.mark.parametrize(
+    "line", ['name = "iqn.2026-11.iosd:other"', "nmae = 1", 'chap_file = "/nonexistent"']
+)
+def test_detach_removes_what_was_attached(
+    tgtd: int,
+    run: Callable[..., Result],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+) -> None:
+    """`systemctl restart iosd-attach` reads the configuration that has changed.
+
+    The target stayed.  With another name it kept the store from the new one.  After a mistake, the next
+    start found it there, and the repaired configuration did not take effect.
+    """
+    monkeypatch.setattr(unit_commands, "POOLS_FILE", folder / "pools")
+    url = run("attach").stdout.strip()
+    config = folder / "iosd.toml"
+    before = config.read_text()
+    config.write_text(f"{before}\n{line}\n")
+    done = CliRunner().invoke(unit_commands.detach, ["--config", str(config)])
+    assert done.exit_code == 0 and not done.output
+    assert local_credential.find(url) is None
+    with pytest.raises(pyosd.OSDError):
+        pyosd.connect(url)
+    config.write_text(before.replace("[target]", '[target]\nname = "iqn.2026-11.iosd:third"'))
+    words = ["--pools-file", str(folder / "pools"), "--control", str(folder / "control")]
+    again = CliRunner().invoke(unit_commands.attach, ["--config", str(config), *words])
+    assert again.exit_code == 0 and "iosd:third" in again.stdout, again.output
+
+
 def test_nobody_serves(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TGT_IPC_SOCKET", "/nonexistent/s")
     done = run("attach")
