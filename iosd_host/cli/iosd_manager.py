@@ -24,7 +24,14 @@ from iosd_host.common.users import group_of
 from iosd_host.config.files import DEFAULT_FILE
 from iosd_host.config.schema import ConfigError, Setting
 from iosd_host.control.link import Timing
-from iosd_host.http.console import AddressTaken, Console, ConsoleError, Sessions, make_tokens
+from iosd_host.http.console import (
+    AddressTaken,
+    Console,
+    ConsoleError,
+    Sessions,
+    TokenError,
+    make_tokens,
+)
 from iosd_host.manager.confine import ConfineError, confine, drop_capabilities
 from iosd_host.manager.key_methods import key_methods
 from iosd_host.manager.keys import ClientKeys, KeysError
@@ -47,6 +54,7 @@ STANDBY_S = 0.5  # between two checks whether the other manager has gone
 STATE = Path("/var/lib/iosd-manager")
 LISTEN = "ipc:///run/iosd/manager.sock"
 HTTP = "127.0.0.1:8470"
+ENDS = (ConfigError, ConfineError, ConsoleError, KeysError, ServerError, StateError, TokenError)
 
 
 @dataclass(frozen=True)
@@ -372,6 +380,6 @@ def main(
     try:
         confine()
         asyncio.run(run(options))
-    except (ConfigError, ConfineError, ConsoleError, KeysError, ServerError, StateError) as error:
+    except ENDS as error:
         click.echo(f"iosd-manager: {error}", err=True)
         sys.exit(EXIT_CONFIG if isinstance(error, ConfigError) else EXIT_FAILED)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import resource
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -457,6 +458,20 @@ def test_tokens_are_kept_from_others(tmp_path: Path, tokens: Path) -> None:
     tokens.chmod(0o640)
     with pytest.raises(TokenError, match="chmod 600"):
         read_tokens(tokens)
+
+
+def test_tokens_that_find_no_room(tmp_path: Path) -> None:
+    """A file without a token would be kept by every later start, and nobody could log in."""
+    made = tmp_path / "made"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(TokenError, match=f"cannot make {made}: File too large"):
+            make_tokens(made)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    make_tokens(made)
+    assert list(read_tokens(made)) == ["admin"]
 
 
 @pytest.mark.parametrize("text", ["", "ann\n", "ann short\n", "a/b " + "x" * 20, "\n# only\n"])

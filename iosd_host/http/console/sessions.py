@@ -17,6 +17,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from iosd_host.common.whole_file import write_whole
+
 __all__ = ["Session", "Sessions", "TokenError", "make_tokens", "read_tokens"]
 
 IDLE_S = 3600.0
@@ -37,13 +39,13 @@ class TokenError(Exception):
 
 
 def make_tokens(path: Path) -> None:
-    """Make the file with a token for `admin`, unless it is there.  Raises: OSError."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
+    """Make the file with a token for `admin`, unless it is there.  Raises: TokenError."""
+    if path.exists():
         return
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"admin {secrets.token_urlsafe(24)}\n")
+    try:
+        write_whole(path, f"admin {secrets.token_urlsafe(24)}\n".encode())
+    except OSError as error:
+        raise TokenError(f"cannot make {path}: {error.strerror}") from None
 
 
 def read_tokens(path: Path) -> dict[str, bytes]:
@@ -70,7 +72,9 @@ def read_tokens(path: Path) -> dict[str, bytes]:
             raise TokenError(f"{path}:{count}: a line is NAME TOKEN, of {TOKEN_LEAST} characters")
         found[name] = digest(token)
     if not found:
-        raise TokenError(f"there is no token in {path}")
+        raise TokenError(
+            f"there is no token in {path}: write one there, or remove the file and restart the manager"
+        )
     return found
 
 
