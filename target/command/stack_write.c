@@ -265,6 +265,8 @@ static void fill(const struct osd_stack_written *written, struct osd_change *cha
 	}
 	if (written->versioned)
 		change->wanted = &written->version;
+	/* Readers would get what the functions make of a hole. */
+	change->least = written->piece.offset;
 }
 
 /* The object whose data this one shows.  It is found first and checked then: a later object with its id is none. */
@@ -381,7 +383,7 @@ bool osd_stack_begin_again(struct osd_request *request)
 {
 	struct osd_stack_written *written = request->written;
 
-	if (!written || !written->versioned)
+	if (!written || (!written->versioned && !written->piece.offset))
 		return false;
 	written->stale = true;
 	return true;

@@ -96,7 +96,8 @@ static enum osd_status plan(struct change_run *run)
 	struct osd_change *change = run->change;
 	uint64_t length = atomic_load(&run->object->length);
 
-	if (change->wanted && !osd_same_version(*change->wanted, osd_version_of(run->object)))
+	if (length < change->least ||
+	    (change->wanted && !osd_same_version(*change->wanted, osd_version_of(run->object))))
 		return OSD_E_VERSION;
 	run->old_length = run->new_length = length;
 	switch (change->kind) {

@@ -121,6 +121,7 @@ struct osd_change {
 	const struct osd_change_steps *steps; /* borrowed; NULL: it runs through */
 	/* The version that the data must have, else OSD_E_VERSION and no change; borrowed; NULL: any */
 	const struct osd_data_version *wanted;
+	uint64_t least; /* bytes that the object must have, else the same */
 	/* Results */
 	uint64_t start; /* where APPEND began */
 	int64_t growth; /* of the length */

@@ -40,6 +40,17 @@ from tests.serving import Serving
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 FUNCTIONS = PartitionId(0x16)
+SLOW = """
+import time
+
+import osd
+
+def main(args):
+    stage = osd.stage(args)
+    if stage.data[:4] == b"slow":
+        time.sleep(1)
+    return bytes(each ^ 255 for each in stage.data)
+"""
 
 
 @pytest.fixture
@@ -186,6 +197,21 @@ def test_writes_at_a_time_are_all_there(
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(8)))
     assert whole(target, obj) == bytes(range(1, 9))
+
+
+def test_an_object_is_emptied_while_a_write_is_computed(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef
+) -> None:
+    """Zeros are in front of what is written, and not what the functions make of a hole."""
+    slow = put(functions, SLOW, Contract(OutputSize.SAME, block=64, inverse="main"))
+    functions.attach(obj, [FunctionStage(slow)])
+    target.write(obj, 0, b"a" * 128)
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(target.write, obj, 64, b"slow" * 16)
+        time.sleep(0.3)  # enough for the function to begin; it takes longer
+        target.set_attributes(obj, [AttributeValue(*LOGICAL_LENGTH, bytes(8))])
+        written.result()
+    assert whole(target, obj) in (bytes(64) + b"slow" * 16, b"")
 
 
 def test_a_wanted_version(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> None:
