@@ -17,6 +17,7 @@
 #include "command/resolve.h"
 #include "command/stack_write.h"
 #include "command/submission.h"
+#include "object/stack.h"
 #include "object/txn_run.h"
 #include "wire/continuation.h"
 
@@ -233,23 +234,40 @@ static enum osd_status copy_data(struct osd_command_context *ctx, struct check *
 	return OSD_OK;
 }
 
-/* The state of the object that the checks are about. */
+/* Of the object, or of its source, which has the data and is changed.  *ret_source_gone: it has none any more. */
+static enum osd_status state_of(struct osd_object *object, uint64_t *ret_length,
+				struct osd_data_version *ret_version, bool *ret_source_gone)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
+	enum osd_status status = osd_object_get_source(object, &source);
+	const bool has_source = source || status != OSD_OK;
+
+	if (status == OSD_OK)
+		status = osd_object_state(source ? source : object, ret_length, ret_version);
+	*ret_source_gone = has_source && osd_status_is_gone(status);
+	return *ret_source_gone ? OSD_OK : status;
+}
+
+/* The state of the data that the checks are about. */
 static enum osd_status look_at(struct osd_command_context *ctx, struct check *check)
 {
 	struct osd_checked *checked = ctx->request->checked;
 	const struct osd_data_version *wanted;
 	struct osd_data_version given;
+	bool source_gone = false;
 	enum osd_status status;
 
+	checked->versioned = false;
 	if (is_made(ctx))
 		return OSD_OK;
 	status = osd_precondition_load(ctx, OSD_PAGE_VERSION, &given, &wanted);
+	checked->given = wanted != NULL;
 	if (status == OSD_OK)
-		status = osd_object_state(ctx->object, &check->frame.old_length, &checked->version);
-	if (status != OSD_OK)
+		status = state_of(ctx->object, &check->frame.old_length, &checked->version,
+				  &source_gone);
+	if (status != OSD_OK || source_gone)
 		return status;
 	checked->versioned = true;
-	checked->given = wanted != NULL;
 	return !wanted || osd_same_version(*wanted, checked->version) ? OSD_OK : OSD_E_VERSION;
 }
 

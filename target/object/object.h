@@ -334,10 +334,11 @@ enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint3
 /* Locks the object and its attributes against changes by other transactions until this one ends, so
  * that values read afterwards stay valid.  It must be the first call of the transaction. */
 enum osd_status osd_object_hold(struct osd_txn *txn, struct osd_object_id id);
-/* Keeps the data of a user object as they are while a transaction compares their version, and until it has committed.
- * The caller begins and ends it outside of transactions. */
+/* Keeps the data of a user object, or of its source, as they are while a transaction compares their version, and until it
+ * has committed.  The caller begins and ends it outside of transactions. */
 struct osd_pin;
-/* Waits for changes under way.  OSD_E_NO_OBJECT: it has been removed.  The object is borrowed until the end. */
+/* Waits for changes under way.  OSD_E_NO_OBJECT: it or its source has been removed.  The object is borrowed until the
+ * end. */
 enum osd_status osd_pin_begin(struct osd_object *object, struct osd_pin **ret_pin);
 /* In each attempt of the transaction, after osd_object_hold and before anything else: when the transaction has
  * committed, data may change again.  OSD_E_BUSY: a length that another transaction has set is about to take effect;

@@ -8,7 +8,8 @@
 #include "object/internal.h"
 
 struct osd_pin {
-	struct osd_object *object; /* borrowed */
+	struct osd_object *source; /* owned: it has the data; NULL: the object itself has */
+	struct osd_object *object; /* borrowed, or the source */
 	struct osd_range range;
 	bool locked;
 };
@@ -20,6 +21,17 @@ static void unlock(struct osd_pin *pin)
 	pin->locked = false;
 }
 
+static enum osd_status lock(struct osd_pin *pin, struct osd_object *object)
+{
+	enum osd_status status = osd_object_get_source(object, &pin->source);
+
+	pin->object = pin->source ? pin->source : object;
+	if (status == OSD_OK)
+		status = osd_object_lock_read(pin->object, &pin->range, 0, UINT64_MAX, false);
+	pin->locked = status == OSD_OK;
+	return status;
+}
+
 enum osd_status osd_pin_begin(struct osd_object *object, struct osd_pin **ret_pin)
 {
 	struct osd_pin *pin = calloc(1, sizeof(*pin));
@@ -27,15 +39,12 @@ enum osd_status osd_pin_begin(struct osd_object *object, struct osd_pin **ret_pi
 
 	if (!pin)
 		return OSD_E_NO_MEMORY;
-	pin->object = object;
-	status = osd_object_lock_read(object, &pin->range, 0, UINT64_MAX, false);
-	if (status != OSD_OK) {
-		free(pin);
-		return status;
-	}
-	pin->locked = true;
-	*ret_pin = pin;
-	return OSD_OK;
+	status = lock(pin, object);
+	if (status == OSD_OK)
+		*ret_pin = pin;
+	else
+		osd_pin_end(pin);
+	return status;
 }
 
 static enum osd_status state_of(struct osd_object *object, bool nowait, uint64_t *ret_length,
@@ -83,5 +92,6 @@ void osd_pin_end(struct osd_pin *pin)
 	if (!pin)
 		return;
 	unlock(pin);
+	osd_object_put(pin->source);
 	free(pin);
 }

@@ -76,6 +76,10 @@ uint64_t osd_stacks_changes(const struct osd_objects *objects);
 /* Sets the bits of the root and of partitions when the store is opened, before other threads run. */
 enum osd_status osd_stacks_load(struct osd_objects *objects);
 
+/* The object that stores the data which this one shows: the last of its sources, with a reference.  *ret_source NULL: it
+ * has none.  OSD_E_NO_PARTITION, OSD_E_NO_OBJECT: a source is gone.  Outside of transactions. */
+enum osd_status osd_object_get_source(struct osd_object *object, struct osd_object **ret_source);
+
 /* Facts from function/ about the user object at hand in a transaction, whose bit is set. */
 struct osd_stack_ops {
 	/* The length that readers find, of so many stored bytes, or of the bytes of its source.  *ret_known: it is known.

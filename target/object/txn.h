@@ -169,6 +169,14 @@ enum osd_status osd_own_run(struct osd_objects *objects, unsigned flags, osd_own
 /* objects.c: calls osd_removal_fn, in the transaction that removes id. */
 enum osd_status osd_note_removal(struct osd_txn *txn, struct osd_object_id id);
 
+/* ---- source.c --------------------------------------------------------------------------------- */
+
+struct osd_source_value; /* wire/stage.h */
+
+/* The value OSD_STACK_SOURCE of the object there.  kv NULL: as it was committed.  OSD_E_NO_OBJECT: it has none. */
+enum osd_status osd_source_read(struct osd_objects *objects, struct osd_kv_txn *kv,
+				const struct osd_place *place, struct osd_source_value *ret_source);
+
 /* ---- object.c --------------------------------------------------------------------------------- */
 
 /* Called when the store is opened: ids of jobs that stand apart begin where no earlier opening has

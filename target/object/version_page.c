@@ -40,23 +40,7 @@ static struct osd_data_version of_user_object(struct osd_txn *txn)
 
 /* ---- of data that another object stores (view.h) ------------------------------------------------ */
 
-/* These functions read records, so the object at hand stays.  OSD_E_NO_OBJECT: there is none. */
-static enum osd_status read_source(struct osd_txn *txn, const struct osd_place *place,
-				   struct osd_source_value *ret_source)
-{
-	struct osd_key key = osd_key_attribute(place, OSD_PAGE_STACK, OSD_STACK_SOURCE);
-	uint8_t bytes[OSD_SOURCE_BYTES];
-	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
-					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
-
-	if (status != OSD_OK)
-		return status;
-	return length <= sizeof(bytes) && osd_source_value_decode(bytes, length, ret_source)
-		       ? OSD_OK
-		       : OSD_E_MEDIUM;
-}
-
+/* This reads records, so the object at hand stays.  OSD_E_NO_OBJECT: there is none. */
 static enum osd_status read_record(struct osd_txn *txn, const struct osd_source_value *source,
 				   struct osd_place *ret_place, struct osd_record *ret_record)
 {
@@ -102,7 +86,7 @@ static enum osd_status of_data(struct osd_txn *txn, struct osd_data_version *ret
 	unsigned i;
 
 	for (i = 0; i <= OSD_SOURCES_MAX && record.flags & OSD_REC_STACKED; i++) {
-		status = read_source(txn, &place, &source);
+		status = osd_source_read(txn->objects, txn->kv, &place, &source);
 		if (status != OSD_OK)
 			break;
 		status = read_record(txn, &source, &place, &record);

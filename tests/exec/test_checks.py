@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 import pyosd
-from pyosd.errors import ChangeRefused, Invalid, NotFound, OSDError
+from pyosd.errors import ChangeRefused, Invalid, NotFound, OSDError, VersionMismatch
 from pyosd.fs.transfer import Outgoing, put_files
 from pyosd.functions import Functions, Hook, HookEvent
 from pyosd.types import ROOT, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from tests.exec.conftest import Run
+from tests.exec.test_views import shows
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -143,6 +144,48 @@ def test_a_check_that_permits(
     target.remove(obj)
     made = target.create_and_write(partition, b"x" * (200 << 10))
     assert len(whole(target, made)) == 200 << 10
+
+
+def test_an_object_of_a_view(
+    target: pyosd.Target, functions: Functions, tell: ObjectRef, zone: ObjectRef
+) -> None:
+    """The check is about the data that it shows, and permits what is done to these."""
+    source = target.create(zone.partition_id)
+    target.write(source, 0, b"hello")
+    view = ref(functions.view_create(zone.partition_id, [], writable=True).id)
+    shown = ref(view.partition_id, source.object_id)
+    value = AttributeValue(PAGE, 7, b"v")
+    functions.hook(view, Hook(tell))
+    assert said(refused(lambda: target.write(shown, 2, b"xy"))) == "WRITE ['write'] 2+2 of 5 b'xy'"
+    assert said(refused(lambda: target.remove(shown))) == "REMOVE ['remove'] 0+0 of 5"
+    functions.unhook(view)
+    functions.hook(view, Hook(tell, method="nothing"))
+    target.write(shown, 0, b"J")
+    target.set_attributes(shown, [value])
+    assert whole(target, source) == b"Jello"
+    assert target.get_attribute(shown, PAGE, 7) == b"v"
+    version = target.data_version(shown)
+    target.write(source, 0, b"C")
+    with pytest.raises(VersionMismatch):
+        target.write(shown, 0, b"H", if_version=version)
+    target.write(shown, 0, b"H", if_version=target.data_version(shown))
+    target.remove(shown)
+    assert target.list_objects(zone.partition_id) == []
+
+
+def test_an_object_whose_source_is_gone(
+    target: pyosd.Target, functions: Functions, tell: ObjectRef, zone: ObjectRef
+) -> None:
+    source, shown = target.create(zone.partition_id), target.create(zone.partition_id)
+    shows(target, shown, source)
+    target.remove(source)
+    functions.hook(ref(zone.partition_id), Hook(tell))
+    assert said(refused(lambda: target.remove(shown))) == "REMOVE ['remove'] 0+0 of 0"
+    functions.unhook(ref(zone.partition_id))
+    functions.hook(ref(zone.partition_id), Hook(tell, method="nothing"))
+    target.set_attributes(shown, [AttributeValue(PAGE, 7, b"v")])
+    target.remove(shown)
+    assert target.list_objects(zone.partition_id) == []
 
 
 def test_events_are_chosen(

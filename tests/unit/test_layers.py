@@ -76,6 +76,7 @@ OBJECT_LAYERS = {
         "entry",
         "hook_mask",
         "name_cache",
+        "source",
         "sums",
         "txn",
         "txn_run",
