@@ -282,13 +282,24 @@ enum osd_status osd_root_settle(struct osd_objects *objects)
 
 /* ---- flush ------------------------------------------------------------------------------- */
 
-enum osd_status osd_object_flush(struct osd_object *object)
+static enum osd_status flush_one(struct osd_object *object)
 {
 	enum osd_status status = osd_object_finish(object, OSD_DATA_FUA);
 
 	if (status == OSD_OK)
 		status = osd_object_settle(object, true, true);
 	return status;
+}
+
+enum osd_status osd_object_flush(struct osd_object *object)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
+	enum osd_status status = osd_object_get_source(object, &source);
+
+	if (status == OSD_OK && source)
+		status = flush_one(source);
+	/* Without its source it has no data. */
+	return status == OSD_OK || osd_status_is_gone(status) ? flush_one(object) : status;
 }
 
 static enum osd_status sync_all(struct osd_objects *objects)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_source.c -- an object that shows the data of another one: it is found through a row of sources, and a pin keeps
- * it as it is. */
+/* test_source.c -- an object that shows the data of another one: it is found through a row of sources, it is flushed
+ * with the object, and a pin keeps it as it is. */
 #include "object/internal.h"
 #include "object/test_support.h"
 #include "wire/stage.h"
@@ -52,6 +52,38 @@ static void check_source(struct osd_object_id id, struct osd_object_id wanted)
 	CHECK(osd_same_id(facts.id, wanted));
 }
 
+/* ---- flushes ------------------------------------------------------------------------------------ */
+
+static const struct osd_data_ops *below;
+static const struct osd_data_file *synced; /* the last one */
+
+static enum osd_status watch_sync(struct osd_data_file *file)
+{
+	synced = file;
+	return below->sync(file);
+}
+
+static void test_flush(void)
+{
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL, *source = NULL;
+	struct osd_data *data = objects->tier.head;
+	struct osd_data_ops ops;
+
+	while (!data->ops->sync)
+		data = data->inner;
+	below = data->ops;
+	ops = *below;
+	ops.sync = watch_sync;
+	OK(osd_object_get(objects, shown, &object));
+	OK(osd_object_get(objects, base, &source));
+	OK(osd_object_write(source, 0, "new", 3, 0));
+	data->ops = &ops;
+	OK(osd_object_flush(object));
+	CHECK(synced);
+	synced = NULL;
+	data->ops = below;
+}
+
 /* ---- pins --------------------------------------------------------------------------------------- */
 
 static void test_pin(void)
@@ -90,6 +122,7 @@ static void test_all(struct test_store *store)
 	show(middle, base);
 	show(shown, middle);
 	check_source(shown, base);
+	test_flush();
 	test_pin();
 
 	OK(test_remove(objects, middle));
@@ -98,6 +131,9 @@ static void test_all(struct test_store *store)
 	make(middle); /* a later one with the id */
 	CHECK_EQ(source_of(shown, &source), OSD_E_NO_OBJECT);
 	CHECK(!source);
+	OK(osd_object_get(objects, shown, &source));
+	OK(osd_object_flush(source));
+	osd_object_put(source);
 }
 
 int main(void)

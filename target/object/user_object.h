@@ -170,6 +170,7 @@ typedef bool osd_map_fn(void *arg, const struct osd_extent *extent);
  * the object. */
 enum osd_status osd_object_map(struct osd_object *object, uint64_t offset, osd_map_fn *fn,
 			       void *arg);
+/* Its data may be those of its source. */
 enum osd_status osd_object_flush(struct osd_object *object);
 /* Everything in the partition (or, id (0,0), in the store): data, directories, log. */
 enum osd_status osd_objects_flush(struct osd_objects *objects, struct osd_object_id id);
