@@ -183,9 +183,9 @@ def test_a_start_renews_the_authority_and_names_the_former_ones_end(
     authority.make_server(world.folder, world.opened.sealer, ["localhost", "127.0.0.1"])
     world.opened.database.close()
     process = Process(world.folder)
-    words = {"token_file": world.token_file, "ca": world.folder / pki.CA}
+    admin = Client(process.url, token_file=world.token_file, ca=world.folder / pki.CA)
     try:
-        with contextlib.closing(Client(process.url, **words)) as client:
+        with contextlib.closing(admin) as client:
             ends = client.call("status")["authority"]
         done = subprocess.run(
             [*PROGRAM, "secmgr", "status"],
