@@ -170,9 +170,10 @@ def test_a_run_near_the_data_sends_one_command(
 
 
 def test_the_other_place_is_tried_when_that_costs_little(
-    session: pyosd.Target, data: ObjectRef
+    session: pyosd.Target, data: ObjectRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else one slow run would keep a script from a place for good."""
+    monkeypatch.setattr(pyosd.offload.costs, "START", 3000.0)
     sha256 = Costs.name(pyosd.jobs.submission.prepare(COUNT, zone=pyosd.ROOT).code)
 
     def run() -> str:

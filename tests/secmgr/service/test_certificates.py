@@ -158,8 +158,9 @@ def test_the_authoritys_certificate_is_renewed(
         world.service.authority = again
         served = Served(world)
         try:
-            user = {"certificate": tmp_path / f"{change}.pem", "key": tmp_path / f"{change}.key"}
-            assert served.client(**user).call("whoami")["user"] == "root"
+            pair = tmp_path / f"{change}.pem", tmp_path / f"{change}.key"
+            user = served.client(certificate=pair[0], key=pair[1])
+            assert user.call("whoami")["user"] == "root"
             served.ca = tmp_path / "copy.pem"
             if change == "ended":
                 with pytest.raises(errors.Unreachable, match="certificate has expired") as caught:
