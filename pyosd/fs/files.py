@@ -22,6 +22,8 @@ __all__ = ["ObjectIO", "file_of"]
 
 BUFFER = 1 << 20
 """Bytes that are read or written at a time, unless the caller says otherwise."""
+COPIED = 8 << 20
+"""Most bytes of one read or write of Python's buffers."""
 
 R = TypeVar("R")
 
@@ -41,6 +43,9 @@ class ObjectIO(io.RawIOBase):
     """An open file without buffers.  One thread uses it at a time.
 
     buffered: a buffer writes to it, and raises the error of a write itself.
+
+    Python's buffers lend their memory without an owner, and free it when an exception ends the call.
+    Commands that are under way then still use it.  So these are given memory of ours.
     """
 
     def __init__(self, fs: Any, opened: OpenedFile, *, buffered: bool) -> None:
@@ -49,6 +54,7 @@ class ObjectIO(io.RawIOBase):
         self._opened = opened
         self._at = opened.length if opened.mode.kind == "a" else 0
         self._buffered = buffered
+        self._room = bytearray()  # for the next read of a buffer
 
     @property
     def name(self) -> str:
@@ -85,8 +91,21 @@ class ObjectIO(io.RawIOBase):
         self._check_open()
         if not self.readable():
             raise io.UnsupportedOperation("not readable")
-        count = self._calls._read_into(self._at, memoryview(buffer).cast("B"))
+        view = memoryview(buffer).cast("B")
+        lent = view.obj is None
+        count = self._read_copied(view) if lent else self._calls._read_into(self._at, view)
         self._at += count
+        return count
+
+    def _read_copied(self, view: memoryview) -> int:
+        size = min(view.nbytes, COPIED)
+        room, self._room = self._room, bytearray()
+        if len(room) < size:
+            room = bytearray(size)
+        own = memoryview(room)[:size]
+        count = self._calls._read_into(self._at, own)
+        view[:count] = own[:count]
+        self._room = room
         return count
 
     def readall(self) -> bytes:
@@ -101,6 +120,8 @@ class ObjectIO(io.RawIOBase):
         if not self.writable():
             raise io.UnsupportedOperation("not writable")
         view = memoryview(data).cast("B")
+        if view.obj is None:
+            view = memoryview(bytes(view[:COPIED]))
         self._at = self._calls._write_at(self._at, view)
         return view.nbytes
 

@@ -7,14 +7,15 @@ import csv
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pyosd.commands import data as object_data
 from pyosd.errors import NoSpace, SessionLost
+from pyosd.fs.files import COPIED
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import Page
@@ -90,6 +91,41 @@ def test_exclusive_and_append(target: Target, top: str) -> None:
         file.write("made")
     assert bytes(target.fs.read_bytes(f"{top}/x")) == b"one\ntwo\nthree\n"
     assert bytes(target.fs.read_bytes(f"{top}/new")) == b"made"
+
+
+def test_no_memory_is_used_after_an_exception(
+    target: Target, top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's buffers free theirs; the answers to commands under way were stored there later."""
+    owners = list[object]()
+
+    def watched(known: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **how: Any) -> Any:
+            owners.extend(each.obj for each in args if isinstance(each, memoryview))
+            return known(*args, **how)
+
+        return noted
+
+    for name in ("read_into", "write_range", "append"):
+        monkeypatch.setattr(object_data, name, watched(getattr(object_data, name)))
+    data = random.Random(3).randbytes(3 * COPIED + 5)
+    for mode in ("wb", "ab", "r+b"):
+        with target.open(f"{top}/f", mode) as file:
+            file.write(data)
+            file.write(b"end")
+    whole, buffer = data + b"end", bytearray(len(data))
+    with target.open(f"{top}/f", "rb") as file:
+        assert file.read(10) + file.read(len(data)) == whole[:10] + (whole * 2)[10 : len(data) + 10]
+        file.seek(5)
+        assert (
+            cast(Any, file).readinto(buffer) == len(data)
+            and buffer == (whole * 2)[5 : len(data) + 5]
+        )
+        file.seek(0)
+        assert file.read() == whole * 2
+        file.seek(0)
+        assert file.read(7) + file.readline() + file.read() == whole * 2
+    assert len(owners) > 20 and None not in owners
 
 
 @pytest.mark.parametrize("error", [SessionLost("the connection ended"), KeyboardInterrupt()])
