@@ -52,6 +52,7 @@ from pyosd.fs.new_file import NewFile, give_up, needs_steps, new_file, publish
 from pyosd.fs.partitions import (
     OF_A_PATH,
     about,
+    find_partition,
     make_partition,
     rename_partition,
     top_info,
@@ -91,8 +92,7 @@ def mkdir(
     except errors.NoSuchName:
         if len(parts) > 1 and not parents:
             raise
-        base = yield from make_partition(fs, parts[0])
-        fs.made.append(join(parts[0]))
+        base = yield from _partition_of_name(fs, parts[0], exist_ok or len(parts) > 1)
         if len(parts) == 1:
             return base
         rest = encoded(parts[1:])
@@ -100,9 +100,10 @@ def mkdir(
         try:
             yield from top_info(base, join(path))
         except errors.NoSuchName:
-            made = ref((yield from create_partition(base.partition_id)))
-            fs.made.append(join(path))
-            return made
+            with suppress(errors.Exists):  # another client was quicker
+                made = ref((yield from create_partition(base.partition_id)))
+                fs.made.append(join(path))
+                return made
         if not exist_ok:
             raise errors.NameExists(0x5, 0x80, 0x31, f"{path!r} exists")
         return base
@@ -117,6 +118,18 @@ def mkdir(
     for count in range(1, len(missing) + 1):
         yield from names.make_directory(base, b"/".join(missing[:count]), exclusive=False)
     return (yield from names.make_directory(base, rest, exclusive=not exist_ok)).object
+
+
+def _partition_of_name(fs: Any, name: str, exist_ok: bool) -> Dialogue[ObjectRef]:
+    """Make a partition with a name that was absent.  exist_ok: another client may be quicker."""
+    try:
+        made = yield from make_partition(fs, name)
+    except errors.NameExists:
+        if not exist_ok:
+            raise
+        return (yield from find_partition(fs, name))
+    fs.made.append(join(name))
+    return made
 
 
 def rmdir(fs: Any, path: str) -> Dialogue[None]:

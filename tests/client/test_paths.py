@@ -14,7 +14,7 @@ from pyosd import connect, errors
 from pyosd.commands import data as object_data
 from pyosd.commands import names
 from pyosd.commands.dialogue import Sleep
-from pyosd.fs import partitions
+from pyosd.fs import dialogues, partitions
 from pyosd.fs.paths import encoded, fixed_part, join, split
 from pyosd.osd._paths.patterns import matcher
 from pyosd.target import Target
@@ -395,6 +395,37 @@ def test_a_listing_while_files_come_and_go(osd_url: str, fs: Face, zone: ObjectR
         finally:
             stop.set()
         worker.result()
+
+
+def test_a_partition_that_another_client_makes_first(
+    fs: Face, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def later(name: str) -> None:
+        known = getattr(dialogues, name)
+
+        def second(*args: Any, **how: Any) -> Any:
+            monkeypatch.setattr(dialogues, name, known)
+            if name == "make_partition":
+                target.create_partition(name=args[1])
+            else:
+                target.create_partition(args[0])
+            return known(*args, **how)
+
+        monkeypatch.setattr(dialogues, name, second)
+
+    for name, path in (("make_partition", "/race"), ("create_partition", "/0x7777")):
+        later(name)
+        made = fs.mkdir(f"{path}1", exist_ok=True)
+        assert made == target.fs.resolve(f"{path}1")
+        later(name)
+        with pytest.raises(FileExistsError):
+            fs.mkdir(f"{path}2")
+        for each in (1, 2):
+            target.remove_partition(target.fs.resolve(f"{path}{each}").partition_id, True)
+    later("make_partition")
+    inside = fs.mkdir("/race3/a", parents=True)
+    assert inside == target.fs.resolve("/race3/a")
+    target.remove_partition(inside.partition_id, True)
 
 
 # ---- beside removals -----------------------------------------------------------------------------
