@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pyosd.identity import Identity, from_environment
 from pyosd.iscsi.login import Chap
 from pyosd.security.credentials import CredentialSource
+from pyosd.user_folder import user_folder
 
 __all__ = [
     "Profile",
@@ -47,8 +48,7 @@ class Profile(NamedTuple):
 
 def config_path() -> Path:
     """Path of the file."""
-    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "iosd" / "config.toml"
+    return user_folder("XDG_CONFIG_HOME", ".config") / "iosd" / "config.toml"
 
 
 def _known(name: str, names: Any, what: str, path: Path) -> None:
@@ -79,7 +79,7 @@ def load_profile(name: str | None) -> Profile:
     path = config_path()
     try:
         tables = _parsed(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # HOME can be /dev/null
         tables = {}
     except PermissionError:
         if name is not None:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyosd.user_folder import user_folder
 from pyosd.wire.exec_params import HomeCost
 
 __all__ = ["FIRST", "CostLine", "Costs"]
@@ -101,7 +102,7 @@ class LinkCost:
 
 def costs_file() -> Path:
     """The file of the costs."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "iosd/costs.json"
+    return user_folder("XDG_CACHE_HOME", ".cache") / "iosd/costs.json"
 
 
 class Costs:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pyosd import Chap
 from pyosd.cli import main
 from pyosd.cli.frame.codes import Exit
 from pyosd.identity import SECRETS, Identity, for_child, from_environment
+from pyosd.offload.costs import costs_file
 from pyosd.profiles import Profile, ProfileError, config_path, load_profile
 
 
@@ -28,6 +30,22 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_no_file_is_an_empty_profile(config: Path) -> None:
+    assert load_profile(None) == Profile()
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user is a number."""
+
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert config_path() == Path("/.config/iosd/config.toml")
+    assert costs_file() == Path("/.cache/iosd/costs.json")
+    assert load_profile(None) == Profile()
+    monkeypatch.setenv("HOME", "/dev/null")
     assert load_profile(None) == Profile()
 
 

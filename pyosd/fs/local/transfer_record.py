@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyosd.user_folder import user_folder
+
 __all__ = ["TransferFacts", "TransferRecord", "TransferRecords"]
 
 TransferFacts = dict[str, Any]
@@ -102,5 +104,4 @@ class TransferRecords:
 
 
 def _folder() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "iosd/transfers"
+    return user_folder("XDG_STATE_HOME", ".local/state") / "iosd/transfers"
