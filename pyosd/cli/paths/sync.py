@@ -209,7 +209,9 @@ class Plan:
         here, there = self.local[name], self.remote[name].modified_ms
         if here.modified_ms == there:
             return False
-        return not to_target or max(here.modified_ms, here.changed_ms) > there
+        if to_target:
+            return max(here.modified_ms, here.changed_ms) > there
+        return there > 0  # else the target does not know it
 
     def extra(self, to_target: bool) -> list[str]:
         """Names that only the destination has, the deepest first.
