@@ -225,6 +225,12 @@ def verify(settings: Settings, /, *, folder: Path, name: str | None, everything:
     help="Give the store a new OSD system id.  Use it when the original store is served too.",
 )
 @click.option(
+    "--new-keys",
+    is_flag=True,
+    help="Restore without the secret keys: the first start makes a master key.  Use it when the security "
+    "manager has replaced the master key since the backup.",
+)
+@click.option(
     "--accept-damage",
     is_flag=True,
     help="Restore without missing data files, and with damaged ones as they are; name both.  Use it if "
@@ -241,6 +247,7 @@ def restore(
     data: Path | None,
     ssd: Path | None,
     new_identity: bool,
+    new_keys: bool,
     accept_damage: bool,
 ) -> None:
     """Restore a store from the newest backup in FOLDER, or from NAME.
@@ -263,7 +270,13 @@ def restore(
     ):
         found = Repository(folder).find(name)
         block, damaged = restore_store(
-            found, target, ssd, progress, new_identity=new_identity, accept_damage=accept_damage
+            found,
+            target,
+            ssd,
+            progress,
+            new_identity=new_identity,
+            new_keys=new_keys,
+            accept_damage=accept_damage,
         )
     if settings.output == "json":
         row = {"name": found.about.name, "data": str(target), "system_id": block.system_id.hex()}

@@ -172,7 +172,8 @@ class KeyWork:
         return Refusal(
             "conflict",
             f"{self._record.name} does not know the master key that we have: import its key again "
-            "(osd key import)",
+            "(osd key import); of a backup that is older than our key, 'osd target restore --new-keys' "
+            "makes a store with a new one",
         )
 
     def _intent(self, slot: Slot, parent: TargetKey, again: bool) -> Intent:

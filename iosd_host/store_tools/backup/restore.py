@@ -60,11 +60,13 @@ def restore(
     tell: StoreProgress,
     *,
     new_identity: bool = False,
+    new_keys: bool = False,
     accept_damage: bool = False,
 ) -> tuple[Superblock, list[str]]:
     """Make the store in empty folders.
 
-    Args: accept_damage: data files that are damaged are restored as they are, those that are missing
+    Args: new_keys: leave out secret keys: the first start makes a master key.
+        accept_damage: data files that are damaged are restored as they are, those that are missing
         are left out.
     Returns: its superblock, and these files.
     Raises: Refused: the folders hold something, or the backup is damaged; OSError.
@@ -81,7 +83,7 @@ def restore(
             stack.enter_context(taken(folder, blocks[label], token, uid, gid))
         damaged = copy_files(backup, rows, roots, tell, accept_damage)
         with as_owner(data):
-            begin_anew(data / "db", backup.about.moment_ms)
+            begin_anew(data / "db", backup.about.moment_ms, new_keys)
         for folder in roots.values():
             sync_file_system(folder)
         for label in sorted(roots, reverse=True):  # main last: without it nothing is served
@@ -275,7 +277,7 @@ def copy_file(source: Path, root: Path, name: str, row: ManifestRow) -> str:
 # ---- what must not be used again ---------------------------------------------------------------
 
 
-def begin_anew(folder: Path, moment_ms: int) -> None:
+def begin_anew(folder: Path, moment_ms: int, new_keys: bool = False) -> None:
     """Recover the database; see that the restored store gives out and takes nothing that the lost one
     may have given out or taken since the backup.
 
@@ -288,6 +290,8 @@ def begin_anew(folder: Path, moment_ms: int) -> None:
         with StoreDatabase(folder, create=True) as database:
             count_openings(database)
             refuse_nonces(database, max(moment_ms, time.time_ns() // 1_000_000))
+            if new_keys:
+                remove_keys(database)
     except DatabaseError as error:
         raise_outside(error, folder)
         raise Refused(EXIT_FAILED, damaged_database(text_of(error))) from None
@@ -309,16 +313,29 @@ def count_openings(database: StoreDatabase) -> None:
             transaction.put(Table.META, kind.key, number.to_bytes(4, "big"))
 
 
+def names_of_keys(database: StoreDatabase) -> list[KeyName]:
+    """Names of the records of keys and nonces that decode."""
+    found = []
+    for key, _ in database.walk(Table.KEYS):
+        with contextlib.suppress(FormatError):
+            found.append(KeyName.decode(key))
+    return found
+
+
+def remove_keys(database: StoreDatabase) -> None:
+    """Remove all secret keys, and keep the times of nonces."""
+    for name in names_of_keys(database):
+        if name.kind is not KeyKind.NONCES:
+            with database.transaction() as transaction:
+                transaction.remove(Table.KEYS, name.encode())
+
+
 def refuse_nonces(database: StoreDatabase, now_ms: int) -> None:
     """Every nonce with a time until now counts as used, for every key there is.
 
     Damaged records stay as they are for `repair`, but for the nonces' own.
     """
-    places = set()
-    for key, _ in database.walk(Table.KEYS):
-        with contextlib.suppress(FormatError):
-            places.add(KeyName.decode(key).place)
-    for place in places:
+    for place in {name.place for name in names_of_keys(database)}:
         key = KeyName(place, KeyKind.NONCES, 0).encode()
         record = use_nonces(database.get(Table.KEYS, key), now_ms)
         with database.transaction() as transaction:
