@@ -166,35 +166,42 @@ class Audit:
     def verify(self, known: Head | None = None) -> Iterator[str]:
         """Everything that is wrong, a sentence each; nothing: the log is whole.
 
+        The log as it is at the beginning; others use the database meanwhile.
         known: a head kept elsewhere, which the log must contain.
         """
         with self._database.transaction() as tx:
+            end = self._head(tx).seq
             signed = tx.run("SELECT value FROM meta WHERE name = ?", HEAD)
             heads = [("the database's", bytes(signed[0][0]))] if signed else []
             if self._file is not None and self._file.exists():
                 heads.append((f"that of {self._file}", self._file.read_bytes()))
-            wanted: dict[int, list[tuple[str, bytes]]] = {}
-            for name, text in heads:
-                head = Head.verified(text, self._sealer)
-                if head is None:
-                    yield f"the head of the log, {name}, was changed"
-                else:
-                    wanted.setdefault(head.seq, []).append((name, head.hash))
-            if known is not None:
-                wanted.setdefault(known.seq, []).append(("the one you kept", known.hash))
-            last = yield from self._verify_chain(tx, wanted)
-            if last and not signed:
-                yield "the head of the log, the database's, was removed"
-            yield from self._verify_end(last, wanted, signed)
+        wanted: dict[int, list[tuple[str, bytes]]] = {}
+        for name, text in heads:
+            head = Head.verified(text, self._sealer)
+            if head is None:
+                yield f"the head of the log, {name}, was changed"
+            else:
+                wanted.setdefault(head.seq, []).append((name, head.hash))
+        if known is not None:
+            wanted.setdefault(known.seq, []).append(("the one you kept", known.hash))
+        last = yield from self._verify_chain(end, wanted)
+        if last and not signed:
+            yield "the head of the log, the database's, was removed"
+        yield from self._verify_end(last, wanted, signed)
+
+    def _page(self, after: int, end: int) -> list[Row]:
+        with self._database.transaction() as tx:
+            return tx.run(
+                "SELECT seq, at_ms, who, what, detail, hash FROM audit "
+                "WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+                *(after, end, PAGE),
+            )
 
     def _verify_chain(
-        self, tx: Transaction, wanted: Mapping[int, list[tuple[str, bytes]]]
+        self, end: int, wanted: Mapping[int, list[tuple[str, bytes]]]
     ) -> Generator[str, None, int]:
         before, last = FIRST, 0
-        while rows := tx.run(
-            "SELECT seq, at_ms, who, what, detail, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT ?",
-            *(last, PAGE),
-        ):
+        while rows := self._page(last, end):
             for seq, at_ms, who, what, detail, hash_ in rows:
                 if seq != last + 1:
                     gone = f"{last + 1}" if seq == last + 2 else f"{last + 1} to {seq - 1}"

@@ -8,12 +8,14 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iosd_secmgr.records.audit import HEAD_EVERY, HEAD_FILE, Audit, Head, chained
 from iosd_secmgr.records.database import Database, DatabaseFault, SqliteDatabase
 from iosd_secmgr.records.sealing import Sealer
+from tests.waiting import DEADLINE_S
 
 SEALER = Sealer(bytes(32))
 LENGTH = 10
@@ -149,6 +151,25 @@ def test_a_request_and_the_minute_write_the_head_in_turn(
     log.keep_head()
     other.join()
     assert not failed and list(log.verify()) == []
+
+
+def test_requests_go_on_while_the_log_is_verified(
+    log: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of years takes minutes: nobody got a credential meanwhile."""
+    from iosd_secmgr.records import audit
+
+    def meanwhile(*record: Any) -> bytes:
+        monkeypatch.setattr(audit, "chained", chained)
+        request.start()
+        request.join(DEADLINE_S)
+        assert not request.is_alive()
+        return chained(*record)
+
+    request = threading.Thread(target=lambda: log.add("alice", "test"))
+    monkeypatch.setattr(audit, "chained", meanwhile)
+    assert list(log.verify()) == []
+    assert log.head().seq == LENGTH + 1 and list(log.verify()) == []
 
 
 def test_a_head_that_finds_no_room(log: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
