@@ -72,24 +72,29 @@ def make(
     left = sorted(each.name for each in folder.iterdir())
     if left:
         raise SecmgrError(f"{folder} is not empty: {', '.join(left[:3])}")
-    if passphrase is None:
-        sealer = sealing.make_key_file(folder)
-    else:
-        sealer = sealing.make_passphrase(folder, passphrase)
-    if database:
-        write_private(folder / URL_FILE, database.encode() + b"\n")
-    if authority:
-        Authority.make(folder, sealer).make_server(folder, sealer, names)
-    opened = _open(folder, sealer)
     try:
-        token = _first_admin(opened, admin)
-    finally:
-        opened.database.close()
-    write_private(folder / ADMIN_TOKEN, token.encode() + b"\n")
+        if passphrase is None:
+            sealer = sealing.make_key_file(folder)
+        else:
+            sealer = sealing.make_passphrase(folder, passphrase)
+        if database:
+            write_private(folder / URL_FILE, database.encode() + b"\n")
+        if authority:
+            Authority.make(folder, sealer).make_server(folder, sealer, names)
+        opened = _open(folder, sealer)
+        try:
+            _first_admin(opened, admin)
+        finally:
+            opened.database.close()
+    except BaseException:
+        for each in folder.iterdir():  # so that it can be tried again
+            each.unlink()
+        raise
     return folder / ADMIN_TOKEN
 
 
-def _first_admin(opened: Opened, admin: str) -> str:
+def _first_admin(opened: Opened, admin: str) -> None:
+    """Add the first administrator, and write their token to its file."""
     now_ms = milliseconds(time.time())
     with opened.database.transaction() as tx:
         if store.users(tx):
@@ -99,7 +104,7 @@ def _first_admin(opened: Opened, admin: str) -> str:
         store.set_member(tx, store.ADMIN, admin, True)
         id_, token = store.add_token(tx, admin, "made by init", 0, now_ms)
         opened.audit.append(tx, admin, "init", token=id_)
-    return token
+        write_private(opened.folder / ADMIN_TOKEN, token.encode() + b"\n")
 
 
 def open_folder(folder: Path, ask: Callable[[], str] | None = None) -> Opened:

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -352,6 +353,20 @@ def test_a_lost_database_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None
     opened = folders.open_folder(folder)
     assert not [*opened.audit.verify(None)]
     opened.database.close()
+
+
+def test_an_init_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a wrong URL of PostgreSQL: the next try said that the folder is not empty."""
+    folder = tmp_path / "secmgr"
+    words: dict[str, Any] = {"admin": "root", "names": ["localhost"]}
+    with pytest.raises(SecmgrError, match="PostgreSQL"):
+        folders.make(folder, **words, database="postgresql://127.0.0.1:1/none")
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "ADMIN_TOKEN", "absent/token")
+        with pytest.raises(SecmgrError, match="cannot make"):
+            folders.make(folder, **words)
+    assert not [*folder.iterdir()]
+    assert folders.make(folder, **words).read_text().startswith("iosd-")
 
 
 def test_a_database_that_cannot_be_used_now_is_tried_again(tmp_path: Path) -> None:
