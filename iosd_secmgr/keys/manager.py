@@ -308,6 +308,8 @@ class KeyManager:
         with self._database.transaction() as tx:
             records = store.targets(tx)
         for record in records:
+            if self._stop.is_set():  # one that does not answer takes ten seconds
+                return
             self._look_after(record, fresh)
 
     def _look_after(self, record: TargetRecord, fresh: bool) -> None:
@@ -333,12 +335,15 @@ class KeyManager:
     def _due(self, record: TargetRecord) -> list[int]:
         if not record.rotate_s:
             return []
-        old = self._now_ms() - record.rotate_s * 1000
+        # A key from further ahead than a period was made while the clock was wrong.
+        old, ahead = (self._now_ms() + step * record.rotate_s * 1000 for step in (-1, 1))
         with self._database.transaction() as tx:
             return [
                 key.slot.partition_id
                 for key in self._keys.keys(tx, record.name)
-                if key.slot.level is Level.WORKING and key.current and key.made_ms <= old
+                if key.slot.level is Level.WORKING
+                and key.current
+                and not old < key.made_ms <= ahead
             ]
 
     # ---- within ----

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from iosd_secmgr import process
 from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.keys import manager
 from iosd_secmgr.keys.derive import Exchange, KeyPair, from_secret, from_seed
+from iosd_secmgr.keys.device import Device
 from iosd_secmgr.keys.dh_groups import PRIMES
 from iosd_secmgr.keys.keystore import Level
 from iosd_secmgr.keys.manager import KeyManager, new_target
@@ -21,6 +23,7 @@ from iosd_secmgr.records import store
 from iosd_secmgr.records.audit import Head
 from iosd_secmgr.records.database import Transaction
 from iosd_secmgr.records.store import TargetRecord
+from pyosd import errors
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.security.credentials import Credential
 from pyosd.security.master_key import MasterKey
@@ -337,6 +340,41 @@ def test_keys_rotate_on_schedule(world: World) -> None:
     assert credential(world).capability.key_version == before + 1
     world.keys._look_after_all(fresh=False)
     assert credential(world).capability.key_version == before + 1
+
+
+def test_keys_rotate_again_after_the_clock_was_ahead(world: World) -> None:
+    """As that of a host whose battery is empty, until NTP sets it.  Else none rotated for years."""
+    taken_over(world)
+    with world.opened.database.transaction() as tx:
+        tx.run("UPDATE targets SET rotate_s = 3600")
+    world.clock.ahead = 10 * 365 * 86400
+    world.keys._look_after_all(fresh=True)
+    before = credential(world).capability.key_version
+    world.clock.ahead = 0
+    for _ in range(2):
+        world.keys._look_after_all(fresh=False)
+        assert credential(world).capability.key_version == before + 1
+    world.clock.ahead = 3601
+    world.keys._look_after_all(fresh=False)
+    assert credential(world).capability.key_version == before + 2
+
+
+def test_the_end_waits_for_one_target_at_most(world: World) -> None:
+    """Each that does not answer takes ten seconds, and systemd kills what does not end."""
+    taken_over(world)
+    with world.opened.database.transaction() as tx:
+        record = store.target(tx, TARGET)
+        store.put_target(tx, replace(record, name=f"{TARGET}-2"))
+    asked: list[str] = []
+
+    def connect(record: TargetRecord, login: str) -> Device:
+        asked.append(record.name)
+        world.keys._stop.set()
+        raise errors.Unreachable("no answer")
+
+    world.keys._connect = connect
+    world.keys._look_after_all(fresh=True)
+    assert len(asked) == 1
 
 
 def test_the_schedule_goes_on_after_the_database_failed(
