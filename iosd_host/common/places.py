@@ -90,9 +90,10 @@ class PlaceFile:
             raise BlockingIOError(f"{path}: process {holder.get('pid')} says what runs there")
 
     def write(self, fields: dict[str, Any]) -> None:
-        """Replace the fields of the file."""
+        """Replace the fields of the file.  Raises: OSError: as there is no room; it is as it was."""
         pid = os.getpid()
         text = json.dumps({**fields, "pid": pid, "start_ticks": _start_ticks(pid)}).encode() + b"\n"
+        os.posix_fallocate(self.descriptor, 0, len(text))
         # In this order it is never empty: to readers an empty file is not valid.
         os.pwrite(self.descriptor, text, 0)
         os.ftruncate(self.descriptor, len(text))

@@ -164,10 +164,13 @@ class Reloader:
                     settings |= {key: self.settings[key]} if key in self.settings else {}
                 self._hold(config, settings)
                 await self.apply(config, by, why)  # the manager reads what we have said to hold
-            except ConfigError as error:
-                self._hold(*before)
+            except (ConfigError, OSError) as error:
+                with contextlib.suppress(OSError):
+                    self._hold(*before)
                 say("error", f"{by}: the configuration is as it was: {error}")
-                raise
+                if isinstance(error, ConfigError):
+                    raise
+                raise ConfigError(f"cannot write what is served: {error}") from None
             self.reloads += 1
             self._publish()
             lines = [*lines_of(different)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,21 @@ def test_a_manager_is_found_by_its_target_in_each_spelling(run: Path) -> None:
     assert _beside(None, None, 0) is None
     for each in held:
         each.close()
+
+
+def test_a_file_that_finds_no_room_is_as_it_was(run: Path) -> None:
+    """/run is full: the target is still found, by what was said of it before."""
+    place = PlaceFile(run / "manager-a.json")
+    place.write({"schema": "iosd.manager/1", "url": "ipc://a"})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            place.write({"schema": "iosd.manager/1", "url": "ipc://b" * 1000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert urls() == ["ipc://a"]
+    place.close()
 
 
 def test_others_files_are_not_believed(run: Path) -> None:

@@ -25,6 +25,7 @@ import pytest
 import pyosd
 from iosd_host.common import paths
 from iosd_host.common.run_folder import RunFolder
+from iosd_host.config.files import Config
 from iosd_host.config.schema import ConfigError
 from iosd_host.config.source import Source
 from iosd_host.serve import preconditions
@@ -36,6 +37,7 @@ from iosd_host.serve.preconditions import (
     portal_fault,
     prepare_store,
 )
+from iosd_host.serve.reload import Reloader
 from iosd_host.serve.supervise import Supervisor
 from iosd_host.serve.tgtd import Tgtd, find_tgtd
 from pyosd import Chap, LoginRejected
@@ -449,6 +451,23 @@ def test_a_reload_without_room_for_its_files_changes_nothing(
     with pytest.raises(ConfigError, match="No space left"):
         asyncio.run(supervisor.take(config, "root", ""))
     assert (supervisor.pools, supervisor.config, supervisor.signers) == before
+
+
+def test_a_reload_that_cannot_be_announced_changes_nothing(tmp_path: Path) -> None:
+    """/run is full.  The manager would read there what it is to hold."""
+    file, applied = tmp_path / "iosd.toml", list[Config]()
+    file.touch()
+
+    async def apply(config: Config, by: str, why: str) -> None:
+        applied.append(config)
+
+    reloader = Reloader(Source(file), apply)
+    before = reloader.config, reloader.settings
+    full = OSError(errno.ENOSPC, "No space left on device")
+    reloader.place = Mock(write=Mock(side_effect=[full, None]))
+    with pytest.raises(ConfigError, match="No space left"):
+        asyncio.run(reloader.reload("root", ""))
+    assert (reloader.config, reloader.settings) == before and not applied
 
 
 @pytest.mark.tgtd
