@@ -244,18 +244,40 @@ def extension_name(path: Path) -> str:
 
 
 def put_in_place(home: Path, work: Path, manifest: dict[str, Any]) -> PackageSet:
+    """Move a set to the folder of its id.  One that is there stays, for sandboxes import from it, unless
+    it is damaged."""
     raw = json.dumps(manifest, indent=1, sort_keys=True).encode()
     (work / MANIFEST).write_bytes(raw)
     (work / MANIFEST).chmod(0o644)
     found = id_of(manifest["name"], raw)
     folder = home / found
+    aside = home / f".damaged-{os.getpid()}"
+    if folder.exists() and not is_whole(PackageSet(found, folder)):
+        folder.rename(aside)
     if not folder.exists():
         work.rename(folder)
+    shutil.rmtree(aside, ignore_errors=True)
     link = home / f".{CURRENT}-{os.getpid()}"
     link.unlink(missing_ok=True)
     link.symlink_to(found)
     link.replace(home / CURRENT)
     return PackageSet(found, folder)
+
+
+def is_whole(found: PackageSet) -> bool:
+    """Whether a pool would serve it: its files are as they were built, and no other user can write them
+    (sandbox/package_set.c)."""
+    from pyosd.osd._engine.packages import PackageSetError, VerifiedPackageSet
+
+    for path in (found.folder, *found.folder.rglob("*")):
+        status = path.lstat()
+        if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+            return False
+    try:
+        VerifiedPackageSet(str(found.folder), found.id)
+    except PackageSetError:
+        return False
+    return True
 
 
 def id_of(name: str, manifest: bytes) -> str:
