@@ -308,7 +308,7 @@ def article(role: str) -> str:
 @click.argument("name")
 @click.pass_obj
 def keys_rm(admin: Admin, name: str) -> None:
-    """Remove a key and close its connections at once."""
+    """Remove a key.  Its requests are refused at once, also on open connections."""
     with admin.manager_client() as client:
         result = client.ask("keys.rm", name=name, why=admin.why)
     if admin.machine:

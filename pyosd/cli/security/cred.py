@@ -141,7 +141,8 @@ def show(settings: Settings, file: Path) -> None:
 @click.option(
     "--user",
     metavar="USER",
-    help="Show credentials of this user; only administrators may name another user.  [you]",
+    help="Show credentials of this user; only administrators may name another user.  "
+    "[you; for an administrator: all users]",
 )
 @click.option(
     "--id", "discriminator", metavar="ID", help="Show the credential with this discriminator."
