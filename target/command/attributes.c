@@ -10,6 +10,7 @@
 #include "command/osc.h"
 #include "command/task_management.h"
 #include "object/page_provider.h"
+#include "object/stack.h"
 #include "security/security.h"
 
 /* CDB bytes that failures point at. */
@@ -38,14 +39,49 @@ enum osd_status osd_attributes_set_failed(struct osd_request *request, enum osd_
 	return osd_command_fail_attribute(request, status, attr->page, attr->number);
 }
 
-static enum osd_status set_attribute(struct osd_txn *txn, struct osd_object_id id, bool unfinished,
+bool osd_attr_names_source(const struct osd_attr *attr)
+{
+	return attr->number == OSD_STACK_SOURCE && attr->length &&
+	       (attr->page == OSD_PAGE_STACK ||
+		attr->page == OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK);
+}
+
+/* Rights were compared with an object or a partition that another one may have taken the place of.  The one that the
+ * attribute names now stays to the end of the transaction. */
+static enum osd_status check_source(struct osd_txn *txn, const struct osd_attr_params *params)
+{
+	struct osd_object_facts facts;
+	enum osd_status status;
+
+	if (!params->source_created_ms)
+		return OSD_OK;
+	status = osd_txn_facts(txn, params->source, false, &facts);
+	if (osd_status_is_gone(status) ||
+	    (status == OSD_OK && facts.created_ms != params->source_created_ms))
+		return OSD_E_PARAM_FIELD;
+	return status;
+}
+
+enum osd_status osd_attributes_set_one(struct osd_request *request, struct osd_txn *txn,
+				       struct osd_object_id id, const struct osd_attr *attr)
+{
+	enum osd_status status =
+		osd_attr_set(txn, id, attr->page, attr->number, attr->value, attr->length);
+
+	return status == OSD_OK && osd_attr_names_source(attr)
+		       ? check_source(txn, request->attributes)
+		       : status;
+}
+
+static enum osd_status set_attribute(struct osd_request *request, struct osd_txn *txn,
+				     struct osd_object_id id, bool unfinished,
 				     const struct osd_attr *attr)
 {
 	if (unfinished && !osd_page_controls(osd_txn_objects(txn), attr->page))
 		return OSD_E_JOB_IN_WAY;
 	if (attr->page != OSD_PAGE_CURRENT_COMMAND && attr->page != OSD_PAGE_ALL &&
 	    attr->number != OSD_NUMBER_ALL)
-		return osd_attr_set(txn, id, attr->page, attr->number, attr->value, attr->length);
+		return osd_attributes_set_one(request, txn, id, attr);
 	return OSD_E_PARAM_FIELD;
 }
 
@@ -59,7 +95,7 @@ enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_
 	struct osd_attr attr;
 
 	while (osd_attr_list_next(&list, &attr)) {
-		next = set_attribute(txn, id, unfinished, &attr);
+		next = set_attribute(request, txn, id, unfinished, &attr);
 		if (next == OSD_OK)
 			continue;
 		if (status != OSD_OK && next != OSD_E_PARAM_FIELD)
@@ -121,7 +157,7 @@ enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *
 		return OSD_OK;
 	if (params->format == OSD_CDBFMT_LIST)
 		return osd_attributes_set_list(request, txn, id, unfinished, params->set_list);
-	status = set_attribute(txn, id, unfinished, &params->set_one);
+	status = set_attribute(request, txn, id, unfinished, &params->set_one);
 	return status == OSD_OK ? OSD_OK
 				: osd_attributes_set_failed(request, status, &params->set_one);
 }

@@ -30,6 +30,9 @@ struct osd_attr_params {
 	struct osd_attr set_one;       /* PAGE and SET_ONE; over copy or the decoded CDB */
 	struct osd_attr_list get_list; /* LIST; over copy */
 	uint32_t get_page;	       /* PAGE */
+	/* What the set half names as the source of data (authorise.h), and when it was made; 0: anything. */
+	struct osd_object_id source;
+	uint64_t source_created_ms;
 	uint8_t *copy;		       /* owned */
 };
 
@@ -52,6 +55,11 @@ bool osd_attr_walk_next(struct osd_attr_walk *walk, struct osd_attr *ret_attr);
 
 /* Whether the set half names the attribute.  params NULL: no. */
 bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, uint32_t number);
+/* Whether the entry gives an object or a partition a source. */
+bool osd_attr_names_source(const struct osd_attr *attr);
+/* One entry of the set half, applied to one object, which is no unfinished surrogate. */
+enum osd_status osd_attributes_set_one(struct osd_request *request, struct osd_txn *txn,
+				       struct osd_object_id id, const struct osd_attr *attr);
 /* Makes the failure that of an attribute of the set half. */
 enum osd_status osd_attributes_set_failed(struct osd_request *request, enum osd_status status,
 					  const struct osd_attr *attr);

@@ -212,41 +212,64 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 
 /* ---- objects that attributes name ------------------------------------------------------------ */
 
+/* The transaction that sets the attribute compares what it finds then.  Of several, the last one counts. */
+static enum osd_status note_source(struct osd_command_context *ctx, struct osd_object_id id)
+{
+	struct osd_attr_params *params = ctx->request->attributes;
+	struct osd_object_facts facts;
+	enum osd_status status = osd_objects_facts(ctx->objects, id, false, &facts);
+
+	params->source = id;
+	params->source_created_ms = status == OSD_OK ? facts.created_ms : 0;
+	return osd_status_is_gone(status) ? OSD_OK : status;
+}
+
 /* A view shows all objects that its base has and will have to those who may read the view, and lets others change them:
  * the user who makes it one must be permitted to do the same. */
 static enum osd_status check_base(struct osd_command_context *ctx, const struct osd_attr *attr)
 {
 	uint16_t permissions = OSD_PERM_READ;
+	struct osd_object_id base;
 	struct osd_view view;
 	enum osd_status status;
 
-	if (attr->length == 0 || !osd_view_value_decode(attr->value, attr->length, &view))
+	if (!osd_view_value_decode(attr->value, attr->length, &view))
 		return OSD_OK;
 	if (view.writable)
 		permissions |= OSD_PERM_WRITE | OSD_PERM_CREATE | OSD_PERM_REMOVE;
-	status = osd_authorise_other(ctx, (struct osd_object_id){view.base, 0}, OSD_PARTITION,
-				     permissions, OSD_USES_NONE, NULL);
-	return status == OSD_OK
-		       ? osd_authorise_other(ctx, (struct osd_object_id){view.base, 0},
-					     OSD_USER_OBJECT, permissions, OSD_USES_NONE, NULL)
-		       : status;
+	base = (struct osd_object_id){view.base, 0};
+	status = note_source(ctx, base);
+	if (status == OSD_OK)
+		status = osd_authorise_other(ctx, base, OSD_PARTITION, permissions, OSD_USES_NONE,
+					     NULL);
+	return status == OSD_OK ? osd_authorise_other(ctx, base, OSD_USER_OBJECT, permissions,
+						      OSD_USES_NONE, NULL)
+				: status;
 }
 
 /* The same for the data of one object. */
 static enum osd_status check_source(struct osd_command_context *ctx, const struct osd_attr *attr)
 {
 	struct osd_source_value source;
+	struct osd_object_id id;
+	enum osd_status status;
 
-	if (attr->page == OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK &&
-	    attr->number == OSD_STACK_SOURCE)
-		return check_base(ctx, attr);
-	if (attr->page != OSD_PAGE_STACK || attr->number != OSD_STACK_SOURCE ||
-	    !osd_source_value_decode(attr->value, attr->length, &source))
+	if (!osd_attr_names_source(attr))
 		return OSD_OK;
-	return osd_authorise_other(
-		ctx, (struct osd_object_id){source.partition_id, source.object_id}, OSD_USER_OBJECT,
-		source.writable ? OSD_PERM_READ | OSD_PERM_WRITE : OSD_PERM_READ, OSD_USES_NONE,
-		NULL);
+	if (ctx->data_flags & OSD_DATA_NOWAIT)
+		return OSD_E_WOULD_BLOCK;
+	if (attr->page != OSD_PAGE_STACK)
+		return check_base(ctx, attr);
+	if (!osd_source_value_decode(attr->value, attr->length, &source))
+		return OSD_OK;
+	id = (struct osd_object_id){source.partition_id, source.object_id};
+	status = note_source(ctx, id);
+	return status == OSD_OK
+		       ? osd_authorise_other(ctx, id, OSD_USER_OBJECT,
+					     source.writable ? OSD_PERM_READ | OSD_PERM_WRITE
+							     : OSD_PERM_READ,
+					     OSD_USES_NONE, NULL)
+		       : status;
 }
 
 enum osd_status osd_authorise_sources(struct osd_command_context *ctx)

@@ -144,8 +144,7 @@ static enum osd_status swap_attribute(struct osd_command_context *ctx,
 		return failed(ctx->request, status, compare);
 	*ret_matched = length == compare->length && !memcmp(original, compare->value, length);
 	if (*ret_matched)
-		status = osd_attr_set(ctx->txn, id, swap->page, swap->number, swap->value,
-				      swap->length);
+		status = osd_attributes_set_one(ctx->request, ctx->txn, id, swap);
 	if (status != OSD_OK)
 		return failed(ctx->request, status, swap);
 	return osd_attr_writer_add(writer, compare->page, compare->number, original, length);
