@@ -11,7 +11,7 @@
 #include "command/stack_run.h"
 #include "command/stack_write.h"
 #include "object/draft.h"
-#include "object/txn_run.h"
+#include "object/stack.h"
 
 #define TRIES 16u /* of one, while others change the source */
 
@@ -59,41 +59,20 @@ static struct osd_object_id id_of(struct osd_object *object)
 	return facts.id;
 }
 
-struct looking {
-	struct osd_object_id id;
-	bool shows; /* another object */
-};
-
-static enum osd_status look(struct osd_txn *txn, void *arg)
-{
-	struct looking *looking = arg;
-	uint8_t value[OSD_STACK_VALUE_MAX];
-	size_t length;
-	enum osd_status status = osd_attr_get(txn, looking->id, OSD_PAGE_STACK, OSD_STACK_SOURCE,
-					      value, sizeof(value), &length);
-
-	looking->shows = status == OSD_OK && length;
-	return status;
-}
-
 enum osd_status osd_stack_copy_concerns(struct osd_command_context *ctx, struct osd_object *from,
 					uint64_t place, bool *ret_concerns)
 {
-	struct looking looking = {id_of(from), false};
-	enum osd_status status = OSD_OK;
+	OSD_CLEANUP(osd_object_putp) struct osd_object *source = NULL;
+	enum osd_status status;
 
 	*ret_concerns = ctx->request->copied;
 	if (*ret_concerns)
 		return OSD_OK;
-	if (osd_object_is_stacked(from))
-		status = osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL, look,
-				     &looking);
-	*ret_concerns = looking.shows;
-	if (osd_status_is_gone(status))
-		return OSD_OK; /* the copy finds out */
-	if (status == OSD_OK && place != ctx->addressed.partition_id && !looking.shows)
-		status = osd_stack_passes_new(ctx, ret_concerns);
-	return status;
+	status = osd_object_get_source(from, &source);
+	*ret_concerns = source || osd_status_is_gone(status); /* then the READ of it says why */
+	if (*ret_concerns || status != OSD_OK || place == ctx->addressed.partition_id)
+		return *ret_concerns ? OSD_OK : status;
+	return osd_stack_passes_new(ctx, ret_concerns);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------- */

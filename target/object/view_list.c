@@ -169,17 +169,13 @@ enum osd_status osd_view_of(struct osd_txn *txn, uint64_t partition_id, struct o
 enum osd_status osd_view_source(struct osd_txn *txn, struct osd_object_id id,
 				struct osd_source_value *ret_source)
 {
-	uint8_t bytes[OSD_SOURCE_BYTES];
-	size_t length = 0;
 	enum osd_status status = osd_txn_take(txn, id, false);
 
 	*ret_source = (struct osd_source_value){0};
-	if (status == OSD_OK && osd_txn_type(txn) == OSD_USER_OBJECT)
-		status = osd_attr_stored_get(txn, OSD_PAGE_STACK, OSD_STACK_SOURCE, bytes,
-					     sizeof(bytes), &length);
-	if (status == OSD_OK && length && !osd_source_value_decode(bytes, length, ret_source))
-		status = OSD_E_MEDIUM;
-	return status;
+	if (status != OSD_OK || osd_txn_type(txn) != OSD_USER_OBJECT)
+		return status;
+	status = osd_source_read(txn->objects, txn->kv, &txn->place, ret_source);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
 /* ---- a partition becomes a view, or is none any more ---------------------------------------------- */
