@@ -30,30 +30,14 @@ struct build {
 
 /* ---- the partition and the stage --------------------------------------------------------- */
 
-static enum osd_status hold_partition(struct build *build, struct osd_kv_txn *kv)
-{
-	struct osd_objects *objects = build->objects;
-	struct osd_key key = osd_key_partition(atomic_load(&objects->epoch), build->partition->id);
-	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
-	struct osd_partition_record record;
-	size_t length;
-	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
-					    0, bytes, sizeof(bytes), &length);
-
-	if (status == OSD_OK)
-		status =
-			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-	if (status == OSD_OK && record.incarnation != build->partition->incarnation)
-		status = OSD_E_NO_OBJECT;
-	return status;
-}
-
-/* Reads the stage for a change.  OSD_E_NO_OBJECT: the index no longer exists. */
+/* Reads the stage for a change.  OSD_E_NO_PARTITION, OSD_E_NO_OBJECT: the index no longer exists. */
 static enum osd_status hold_stage(struct build *build, struct osd_kv_txn *kv,
 				  enum osd_index_stage *ret_stage)
 {
+	struct osd_partition_record partition;
 	struct osd_index_record record;
-	enum osd_status status = hold_partition(build, kv);
+	enum osd_status status =
+		osd_partition_load(build->objects, kv, build->partition, 0, &partition);
 
 	if (status == OSD_OK)
 		status = osd_index_get(build->objects, kv, build->partition, build->page, true,

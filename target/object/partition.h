@@ -114,6 +114,10 @@ void osd_partition_created(struct osd_txn *txn, struct osd_effect *effect, bool 
 void osd_partition_removed(struct osd_txn *txn, struct osd_effect *effect, bool committed);
 /* Adds the partition to the table. osd_partitions_add has counted it already. */
 void osd_partition_insert(struct osd_objects *objects, struct osd_partition *partition);
+/* Reads the partition's record.  OSD_E_NO_PARTITION: it was removed. */
+enum osd_status osd_partition_load(struct osd_objects *objects, struct osd_kv_txn *kv,
+				   const struct osd_partition *partition, unsigned flags,
+				   struct osd_partition_record *ret_record);
 /* Reads the partition's record in txn, so that no other transaction changes it before the end of txn. */
 enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
 				   struct osd_partition_record *ret_record);

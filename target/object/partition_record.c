@@ -6,29 +6,37 @@
 
 #include "base/util.h"
 
-enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
+enum osd_status osd_partition_load(struct osd_objects *objects, struct osd_kv_txn *kv,
+				   const struct osd_partition *partition, unsigned flags,
 				   struct osd_partition_record *ret_record)
 {
 	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
-	struct osd_partition_record record;
-	struct osd_key key = osd_key_partition(atomic_load(&txn->objects->epoch), partition->id);
-	enum osd_status status = osd_txn_lock_store(txn);
+	struct osd_key key = osd_key_partition(atomic_load(&objects->epoch), partition->id);
 	size_t length;
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
+					    flags, bytes, sizeof(bytes), &length);
+
+	if (status == OSD_OK)
+		status = osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)),
+						     ret_record);
+	if (status == OSD_E_NO_OBJECT ||
+	    (status == OSD_OK && ret_record->incarnation != partition->incarnation))
+		return OSD_E_NO_PARTITION; /* perhaps made again meanwhile */
+	return status;
+}
+
+enum osd_status osd_partition_hold(struct osd_txn *txn, struct osd_partition *partition, bool write,
+				   struct osd_partition_record *ret_record)
+{
+	struct osd_partition_record record;
+	enum osd_status status = osd_txn_lock_store(txn);
 
 	if (!write && !ret_record && txn->held.partition_id == partition->id &&
 	    txn->held.incarnation == partition->incarnation)
 		return status;
 	if (status == OSD_OK)
-		status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_PARTITIONS,
-				    osd_key_bytes(&key), write ? OSD_KV_RMW : 0, bytes,
-				    sizeof(bytes), &length);
-	if (status == OSD_OK)
-		status =
-			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_E_NO_PARTITION;
-	if (status == OSD_OK && record.incarnation != partition->incarnation)
-		return OSD_E_NO_PARTITION; /* removed and made again meanwhile */
+		status = osd_partition_load(txn->objects, txn->kv, partition,
+					    write ? OSD_KV_RMW : 0, &record);
 	if (status != OSD_OK)
 		return status;
 	if (!(txn->flags & OSD_TXN_READ_ONLY))
