@@ -162,15 +162,11 @@ static enum osd_status forget_at_end(struct osd_exchanges *exchanges, struct osd
 				     uint64_t nexus)
 {
 	struct ended *end = malloc(sizeof(*end));
-	enum osd_status status;
 
 	if (!end)
 		return OSD_E_NO_MEMORY;
 	*end = (struct ended){exchanges, nexus};
-	status = osd_txn_on_end(txn, ended, end);
-	if (status != OSD_OK)
-		free(end);
-	return status;
+	return osd_txn_on_end(txn, ended, end);
 }
 
 enum osd_status osd_exchange_end(struct osd_exchanges *exchanges, struct osd_txn *txn,

@@ -30,15 +30,11 @@ static enum osd_status watch(struct osd_keyring *keyring, struct osd_txn *txn,
 			     const struct osd_key_name *name)
 {
 	struct change *change = malloc(sizeof(*change));
-	enum osd_status status;
 
 	if (!change)
 		return OSD_E_NO_MEMORY;
 	*change = (struct change){keyring, osd_keys_holder(name->level, name->partition_id)};
-	status = osd_txn_on_end(txn, changed, change);
-	if (status != OSD_OK)
-		free(change);
-	return status;
+	return osd_txn_on_end(txn, changed, change);
 }
 
 static enum osd_status put_key(struct osd_keyring *keyring, struct osd_txn *txn,

@@ -18,6 +18,16 @@
 static const uint8_t seeds[2][OSD_SEED_LENGTH] = {"a seed of twenty by.", "another of twenty b."};
 static const uint8_t names[2][OSD_KEY_IDENTIFIER] = {"first..", "second."};
 
+static unsigned callocs_left; /* the last of them fails; 0: none does */
+
+/* In place of the library's. */
+void *calloc(size_t count, size_t size)
+{
+	void *bytes = callocs_left && --callocs_left == 0 ? NULL : malloc(count * size);
+
+	return bytes ? memset(bytes, 0, count * size) : NULL;
+}
+
 static void make_store(struct store *store)
 {
 	make_store_of(store, OSD_NOSEC, false);
@@ -272,6 +282,37 @@ static void test_exchange(struct store *store)
 	OK(end_exchange(store, 29, 14, theirs, ours));
 }
 
+/* Whichever allocation fails, the key is as it was, and nothing is freed twice. */
+static void test_no_memory(struct store *store)
+{
+	static const struct osd_key_name name = {OSD_KEY_ROOT, 0, 0};
+	uint8_t theirs[OSD_DH_MAX] = {0x12}, ours[OSD_DH_MAX];
+	enum osd_status status = OSD_E_NO_MEMORY;
+
+	for (unsigned n = 1; status == OSD_E_NO_MEMORY; n++) {
+		struct osd_txn *txn = begin(store);
+
+		callocs_left = n;
+		status = osd_keyring_set(store->keyring, txn, &name, OSD_HMAC_SHA256, names[1],
+					 seeds[1]);
+		callocs_left = 0;
+		osd_txn_abort(txn);
+	}
+	OK(status);
+	OK(begin_exchange(store, 1, theirs, ours));
+	status = OSD_E_NO_MEMORY;
+	for (unsigned n = 1; status == OSD_E_NO_MEMORY; n++) {
+		struct osd_txn *txn = begin(store);
+
+		callocs_left = n;
+		status = osd_exchange_end(osd_keyring_exchanges(store->keyring), txn, 1, 14, theirs,
+					  ours, names[1]);
+		callocs_left = 0;
+		osd_txn_abort(txn);
+	}
+	OK(status);
+}
+
 /* Of exchanges that may take no time at all. */
 static void test_exchange_too_late(struct store *store)
 {
@@ -461,6 +502,7 @@ int main(void)
 	test_master(&store);
 	test_exchange(&store);
 	test_exchange_too_late(&store);
+	test_no_memory(&store);
 	test_lost_seal(&store);
 	test_faults();
 	remove_store(&store);
