@@ -189,8 +189,10 @@ void osd_sandbox_give_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *
 {
 	sandbox->user = NULL;
 	sandbox->wall_usec = OSD_NEVER;
-	/* A used one is not READY for just anybody, and one that is being killed for nobody. */
-	used = used || sandbox->principal || sandbox->stale || sandbox->kill_sent;
+	/* A used one is not READY for just anybody, and one that is being killed, or whose limits are not known, for
+	 * nobody. */
+	used = used || sandbox->principal || sandbox->stale || sandbox->kill_sent ||
+	       sandbox->limits_asked || sandbox->limits_refused;
 	if (sandbox->state == OSD_SANDBOX_TAKEN && !used && !sandbox->dead) {
 		sandbox->state = OSD_SANDBOX_READY;
 		sandbox->kill_usec = OSD_NEVER;

@@ -196,6 +196,32 @@ static void test_not_kept(void)
 	tear_down(&stage);
 }
 
+enum limits { SET, REFUSED, AWAITED };
+
+/* A job asks for other limits and does not start after all.  No job gets a sandbox whose limits are not known. */
+static void test_given_back_with(enum limits limits)
+{
+	const struct osd_sandbox_limits other = {.memory_bytes = 1u << 30};
+	struct osd_sandbox *taken;
+	struct stage stage;
+	int job = set_up_ready(&stage);
+	uint64_t id = stage.sandboxes.list->id;
+
+	taken = take(&stage);
+	CHECK(osd_sandbox_ask_limits(&stage.sandboxes, taken, &other));
+	if (limits == SET)
+		osd_sandbox_limits_set(&stage.sandboxes, id);
+	else if (limits == REFUSED)
+		osd_sandbox_refused(&stage.sandboxes, id, "more than the host has");
+	osd_sandbox_give_back(&stage.sandboxes, taken, false);
+	CHECK_EQ(taken->state, limits == SET ? OSD_SANDBOX_READY : OSD_SANDBOX_ENDING);
+	CHECK_EQ(take(&stage) == taken, limits == SET);
+	if (limits == SET)
+		osd_sandbox_give_back(&stage.sandboxes, taken, true);
+	close(job);
+	tear_down(&stage);
+}
+
 /* A sandbox that a principal has used, that has called NEXT since, and that a second job has taken. */
 static struct osd_sandbox *take_kept(struct stage *stage)
 {
@@ -322,6 +348,9 @@ static void test_due(void)
 int main(void)
 {
 	test_not_kept();
+	test_given_back_with(SET);
+	test_given_back_with(REFUSED);
+	test_given_back_with(AWAITED);
 	test_due();
 	test_ended_at(NEVER);
 	test_ended_at(WHILE_SPAWNING);
