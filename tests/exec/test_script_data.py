@@ -305,6 +305,16 @@ def test_a_script_at_its_limit_ends_its_functions(
     until(lambda: not functions.calls(odd).under_way, "the function still runs")
 
 
+def test_a_script_at_its_limit_does_not_wait_for_a_function(
+    target: pyosd.Target, functions: Functions, obj: ObjectRef, run: Run
+) -> None:
+    """It ends by itself; at the end of its grace time it would be killed."""
+    odd = put(functions, ODD, SAME)
+    functions.attach(obj, [FunctionStage(odd, parameters="how=hangs")])
+    status = run(READ, zone=obj, limits=pyosd.Limits(wall=1.0), grace=5.0)
+    assert status.state is JobState.TIMEOUT and not status.signal
+
+
 def test_refusals(
     target: pyosd.Target, functions: Functions, zone: ObjectRef, obj: ObjectRef, run: Run
 ) -> None:

@@ -208,7 +208,8 @@ void osd_run_out_of_time(struct osd_sandbox *sandbox, bool cpu)
 {
 	const struct osd_run *run = sandbox->user;
 
-	run->job->end_reason = cpu ? OSD_REASON_CPU_LIMIT : OSD_REASON_WALL_LIMIT;
+	osd_exec_request_end(run->exec, run->job,
+			     cpu ? OSD_REASON_CPU_LIMIT : OSD_REASON_WALL_LIMIT);
 }
 
 void osd_run_name_job(struct osd_run *run, struct osd_job *job, const struct osd_job_record *record)
