@@ -355,6 +355,7 @@ static enum osd_status set_source(struct osd_txn *txn, struct osd_object_id id,
 {
 	uint8_t bytes[OSD_SOURCE_BYTES];
 	struct osd_source_value source = {0};
+	struct osd_object_facts facts = {0};
 	struct osd_view view;
 	bool admits = true;
 	enum osd_status status;
@@ -368,6 +369,11 @@ static enum osd_status set_source(struct osd_txn *txn, struct osd_object_id id,
 	     source.partition_id <= OSD_FUNCTION_PARTITION_LAST))
 		return OSD_E_PARAM_FIELD;
 	status = osd_view_of(txn, id.partition_id, &view);
+	if (status == OSD_OK && length)
+		status = osd_txn_facts(txn, id, false, &facts);
+	/* The target removes objects of jobs, and must not find another object behind one. */
+	if (status == OSD_OK && facts.surrogate)
+		status = OSD_E_PARAM_FIELD;
 	if (status == OSD_OK && length)
 		status = source_created(txn, &source, &source.created_msec);
 	if (status == OSD_OK && length && view.live)

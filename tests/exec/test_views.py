@@ -22,6 +22,7 @@ from pyosd.errors import (
 from pyosd.functions import Contract, Functions, FunctionStage, Hook, OutputSize
 from pyosd.types import AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from tests.exec.conftest import WAIT_S
 from tests.exec.test_stack_writes import killed_while_writing
 from tests.exec.test_stacks import CONTRACT, NO_CHANGE, NO_INVERSE, XOR, refusal, whole
 from tests.serving import Serving
@@ -388,3 +389,19 @@ def test_a_write_through_a_view_is_there_or_not_after_a_kill(own_serving: Servin
         with own_serving.connect() as target:
             assert whole(target, obj) in texts
             assert gzip.decompress(whole(target, source)) in texts
+
+
+def test_the_object_of_a_job_has_no_source(
+    target: pyosd.Target, functions: Functions, zone: ObjectRef
+) -> None:
+    """The removal of a job removes no object of the base."""
+    view = functions.view_create(zone.partition_id, [], writable=True).id
+    later = target.create(zone.partition_id).object_id + 1
+    job = target.exec("pass", zone=zone, surrogate=ref(view, later))
+    job.wait(WAIT_S)
+    source = target.create(zone.partition_id)
+    assert source.object_id == later
+    with pytest.raises(Invalid):
+        shows(target, job.id, source)
+    job.remove()
+    target.write(source, 0, TEXT)
