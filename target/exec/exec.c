@@ -427,6 +427,7 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_closep(&exec->sandboxes->pipes_epoll);
 	osd_closep(&exec->output_wake);
 	osd_lock_destroy(&exec->lock);
+	osd_helper_release(&exec->flow->sweeper);
 	osd_helper_release(&exec->flow->helper);
 	pthread_cond_destroy(&exec->runs->work);
 	pthread_cond_destroy(&exec->changed);

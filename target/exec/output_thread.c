@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* output_thread.c -- the output thread, which reads the pipes of scripts.  It also does the periodic work
- * that may wait for the store: it ends waits that have timed out, removes expired records, and ends jobs
- * whose rights were revoked. */
+/* output_thread.c -- the output thread, which reads the pipes of scripts.  It also ends waits that have
+ * timed out, calls the sweep when it is due, and ends jobs whose rights were revoked. */
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -168,7 +167,7 @@ void *osd_output_main(void *arg)
 			rights_usec = osd_monotonic_usec() + OSD_RIGHTS_SWEEP_USEC;
 		}
 		if (sweep && !stopping)
-			osd_flow_sweep(exec);
+			osd_flow_call_sweep(exec->flow);
 		if (busy.served && !stopping)
 			nanosleep(&pause, NULL);
 	}

@@ -2,8 +2,8 @@
 /* begin.c -- jobs that begin at a time of day (EXEC parameter BEGIN).  They are HELD, and this file
  * releases them at that time, as a client would.  A client's release before that time starts them
  * at once.  Either release clears the begin time in the record.  The time is that of the wall
- * clock.  The output thread checks it at each sweep: at the earliest begin, and at least once a
- * minute, so that it notices when the clock was set. */
+ * clock.  Each sweep checks it: at the earliest begin, and at least once a minute, so that it
+ * notices when the clock was set. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -47,6 +47,7 @@ static enum osd_status release(struct osd_txn *txn, void *arg)
 void osd_flow_begin_due(struct osd_exec *exec)
 {
 	struct due due = {.exec = exec, .now_msec = osd_wall_msec()};
+	bool failed = false;
 
 	do {
 		osd_lock(&exec->lock);
@@ -70,10 +71,10 @@ void osd_flow_begin_due(struct osd_exec *exec)
 				    (unsigned long long)one.id.object_id,
 				    osd_status_info(status)->name);
 			osd_lock(&exec->lock);
-			exec->begin_msec = 0;
-			osd_exec_sweep_by(exec, due.now_msec + AGAIN_MSEC);
+			exec->begin_msec = OSD_MIN(exec->begin_msec, due.now_msec + AGAIN_MSEC);
+			osd_exec_sweep_by(exec, exec->begin_msec);
 			osd_unlock(&exec->lock);
-			return;
+			failed = true;
 		}
-	} while (due.count == BEGIN_AT_ONCE);
+	} while (due.count == BEGIN_AT_ONCE && !failed);
 }

@@ -6,7 +6,7 @@
  *
  * Inside: kinds.c (the operations of each kind), after.c and after_store.c (AFTER), array.c,
  * array_control.c, array_end.c and array_store.c (arrays), flow.c (acceptance), thread.c (the
- * thread "iosd-after"), call.c (wakes it), begin.c, sweep.c.
+ * thread "iosd-after"), call.c (wakes it), begin.c, sweep.c (the thread "iosd-sweep").
  *
  * AFTER.  A job that has not started has an edge to each job that it names.  Each job that is
  * waited for has a node, which lists the edges to it.  An edge whose condition is met is cut.  If
@@ -80,6 +80,7 @@ struct osd_flow {
 	struct osd_job *failed;		 /* jobs to be ended, with a reference each */
 	struct osd_array *arrays;	 /* arrays with work to do, with a reference to each head */
 	struct osd_helper helper;	 /* the thread "iosd-after" */
+	struct osd_helper sweeper;	 /* the thread "iosd-sweep" */
 	bool started;			 /* there may be such a thread */
 	bool uncalled;			 /* it could not be started: the monitor calls again */
 };
@@ -286,10 +287,11 @@ void osd_flow_init(struct osd_flow *flow);
 void osd_flow_start(struct osd_flow *flow);
 void osd_flow_stop(struct osd_flow *flow);
 void osd_flow_call(struct osd_flow *flow);
-/* begin.c, on the output thread: releases the jobs whose begin time has come. */
+/* begin.c, in the sweep: releases the jobs whose begin time has come. */
 void osd_flow_begin_due(struct osd_exec *exec);
-/* sweep.c, on the output thread: removes the records of ended jobs that have expired, and ends jobs
- * that were not started by their expiry. */
-void osd_flow_sweep(struct osd_exec *exec);
+/* sweep.c: removes the records of ended jobs that have expired, and ends jobs that were not started by their expiry.
+ * One user may have many thousands of these: a thread of its own does it, or the caller if there can be none. */
+void osd_flow_call_sweep(struct osd_flow *flow);
+void osd_flow_sweep(void *exec);
 
 #endif

@@ -11,6 +11,7 @@
 
 struct sweep {
 	uint64_t now_msec;
+	size_t stay; /* the first that this sweep could not remove */
 	struct osd_object_id ids[SWEEP_AT_ONCE];
 	size_t count;
 	uint64_t next_msec;
@@ -20,7 +21,7 @@ static enum osd_status find_expired(struct osd_txn *txn, void *arg)
 {
 	struct sweep *sweep = arg;
 
-	return osd_job_record_expired(txn, sweep->now_msec, sweep->ids, SWEEP_AT_ONCE,
+	return osd_job_record_expired(txn, sweep->now_msec, sweep->stay, sweep->ids, SWEEP_AT_ONCE,
 				      &sweep->count, &sweep->next_msec);
 }
 
@@ -35,19 +36,20 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, removal->id, &record);
 
-	if (status == OSD_E_NO_OBJECT)
-		return OSD_OK;
 	return status == OSD_OK ? osd_flow_remove(removal->exec, txn, &record) : status;
 }
 
-static bool is_awaited(struct osd_exec *exec, struct osd_object_id id)
+/* OSD_E_BUSY: another job waits for it or for one of the array's members, or a change is under way. */
+static enum osd_status try_removal(struct osd_exec *exec, struct osd_object_id id)
 {
+	struct removal removal = {exec, id};
 	bool awaited;
 
 	osd_lock(&exec->lock);
 	awaited = osd_after_awaited(exec, id);
 	osd_unlock(&exec->lock);
-	return awaited;
+	return awaited ? OSD_E_BUSY
+		       : osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_expired, &removal);
 }
 
 static bool note_idle(void *arg, struct osd_job_node *node)
@@ -91,39 +93,39 @@ static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 	osd_unlock(&exec->lock);
 }
 
-void osd_flow_sweep(struct osd_exec *exec)
+void osd_flow_call_sweep(struct osd_flow *flow)
 {
-	struct sweep sweep = {.now_msec = osd_wall_msec()};
-	enum osd_status status = OSD_OK;
-	bool stays;
+	if (!osd_helper_call(&flow->sweeper))
+		osd_flow_sweep(flow->exec);
+}
 
-	osd_flow_begin_due(exec);
-	end_idle(exec, sweep.now_msec);
+void osd_flow_sweep(void *arg)
+{
+	struct osd_exec *exec = arg;
+	struct sweep sweep = {.next_msec = UINT64_MAX};
+	enum osd_status status, failed = OSD_OK;
+	bool busy = false;
+
 	do {
+		sweep.now_msec = osd_wall_msec();
 		sweep.count = 0;
-		stays = false;
+		osd_flow_begin_due(exec);
+		end_idle(exec, sweep.now_msec);
 		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, find_expired, &sweep);
-		for (size_t i = 0; i < sweep.count && status == OSD_OK; i++) {
-			struct removal removal = {exec, sweep.ids[i]};
-
-			if (is_awaited(exec, sweep.ids[i])) {
-				stays = true;
-				continue;
-			}
-			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_expired,
-					     &removal);
-			if (status != OSD_E_BUSY)
-				continue;
-			stays = true; /* another job waits for one of the array's members, or a
-				       * change is under way */
-			status = OSD_OK;
+		if (status != OSD_OK)
+			failed = status;
+		for (size_t i = 0; i < sweep.count; i++) {
+			status = try_removal(exec, sweep.ids[i]);
+			sweep.stay += status != OSD_OK;
+			if (status == OSD_E_BUSY)
+				busy = true;
+			else if (status != OSD_OK && !osd_status_is_gone(status))
+				failed = status;
 		}
-	} while (status == OSD_OK && !stays && sweep.count == SWEEP_AT_ONCE);
-	if (status != OSD_OK) {
-		osd_warning("cannot sweep expired jobs: %s", osd_status_info(status)->name);
-		return;
-	}
+	} while (sweep.count == SWEEP_AT_ONCE);
+	if (failed != OSD_OK)
+		osd_warning("cannot sweep expired jobs: %s", osd_status_info(failed)->name);
 	osd_lock(&exec->lock);
-	osd_exec_sweep_by(exec, stays ? osd_wall_msec() + STAYS_MSEC : sweep.next_msec);
+	osd_exec_sweep_by(exec, busy ? osd_wall_msec() + STAYS_MSEC : sweep.next_msec);
 	osd_unlock(&exec->lock);
 }

@@ -3,11 +3,14 @@
  * may name only its principal's jobs, a refused submission has no effect, and records stay while
  * they decide about other jobs. */
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/test.h"
 #include "base/util.h"
 #include "exec/target.h"
+#include "wire/cursor.h"
 
 static struct osd_objects *objects;
 static struct osd_exec *exec;
@@ -207,6 +210,106 @@ static void test_expired(void)
 	CHECK(has_record(first));
 }
 
+/* The record expires at this time.  It may be damaged. */
+static void set_expiry(struct osd_object_id id, uint64_t msec, bool damaged)
+{
+	uint8_t key[17] = {1}; /* KEY_RECORD of store.c */
+	struct osd_job_record record = read_record(id);
+	uint64_t old = record.expiry_msec;
+	struct osd_txn *txn;
+
+	record.expiry_msec = msec;
+	osd_put_be(key + 1, id.partition_id, 8);
+	osd_put_be(key + 9, id.object_id, 8);
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	CHECK(osd_job_expiry_move(txn, &record, old) == OSD_OK);
+	if (damaged)
+		CHECK(osd_txn_record_put(txn, OSD_TABLE_JOBS, key, sizeof(key), "?", 1) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+/* Records that cannot be removed do not keep others, however many they are. */
+static void test_damaged(void)
+{
+	const size_t damaged = 100;
+	struct osd_object_id job;
+
+	for (size_t i = 0; i <= damaged; i++) {
+		CHECK(submit("alice", 0, &job) == OSD_OK);
+		osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+		set_expiry(job, 1 + i, i < damaged);
+	}
+	osd_flow_sweep(exec);
+	CHECK(!has_record(job));
+}
+
+static struct osd_object_id submit_later(void)
+{
+	struct osd_exec_submission submission = {.zone = {pid, 0},
+						 .principal = "alice",
+						 .code = (const uint8_t *)"pass",
+						 .code_length = 4,
+						 .begin_msec = osd_wall_msec() + 600000};
+	struct osd_exec_refusal refusal;
+	struct osd_object_id job;
+
+	CHECK(osd_exec_submit(exec, &submission, &job, &refusal) == OSD_OK);
+	return job;
+}
+
+/* A job that cannot begin, because another command is changing it, keeps no other. */
+static void test_begin(size_t stuck)
+{
+	const struct osd_object_id jobs[2] = {submit_later(), submit_later()};
+
+	osd_lock(&exec->lock);
+	for (size_t i = 0; i < 2; i++)
+		osd_exec_find(exec, jobs[i])->record.begin_msec = 1;
+	osd_exec_find(exec, jobs[stuck])->pending.txn = (struct osd_txn *)&stuck;
+	exec->begin_msec = 1;
+	osd_unlock(&exec->lock);
+	osd_flow_begin_due(exec);
+	while (read_record(jobs[1 - stuck]).state == OSD_STATE_HELD)
+		sched_yield();
+	osd_lock(&exec->lock);
+	osd_exec_find(exec, jobs[stuck])->pending.txn = NULL;
+	osd_unlock(&exec->lock);
+	for (size_t i = 0; i < 2; i++)
+		osd_exec_end_one(exec, jobs[i], OSD_REASON_KILLED);
+}
+
+static void note_done(void *arg, const struct osd_exec_outcome *outcome)
+{
+	CHECK_EQ(outcome->status, OSD_E_STILL_RUNNING);
+	atomic_store((_Atomic bool *)arg, true);
+}
+
+/* The sweep waits for the store.  A command that waits for a job is answered meanwhile. */
+static void test_late(void)
+{
+	_Atomic bool done = false;
+	const struct osd_exec_wait_order order = {.principal = "alice",
+						  .done = note_done,
+						  .arg = &done,
+						  .wait_usec = 500000}; /* after the sweep */
+	struct osd_exec_wait *wait;
+	struct osd_object_id job;
+	struct osd_txn *txn;
+
+	CHECK(submit("alice", 0, &job) == OSD_OK);
+	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
+	CHECK(osd_object_hold(txn, job) == OSD_OK);
+	osd_lock(&exec->lock);
+	osd_exec_sweep_by(exec, 0);
+	CHECK(osd_exec_wait_reserve(exec, &order, &wait) == OSD_OK);
+	osd_exec_wait_start(exec, wait, job);
+	osd_unlock(&exec->lock);
+	while (!atomic_load(&done))
+		sched_yield();
+	osd_txn_abort(txn);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+}
+
 /* Closing in the middle of the work leaks nothing. */
 static void test_close_under_way(void)
 {
@@ -228,6 +331,10 @@ int main(void)
 	test_record_stays();
 	test_pinned();
 	test_expired();
+	test_damaged();
+	test_begin(0);
+	test_begin(1);
+	test_late();
 	test_close_under_way();
 	return 0;
 }

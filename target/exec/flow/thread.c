@@ -44,6 +44,7 @@ static void work(void *arg)
 void osd_flow_init(struct osd_flow *flow)
 {
 	osd_helper_init(&flow->helper, "iosd-after", work, flow);
+	osd_helper_init(&flow->sweeper, "iosd-sweep", osd_flow_sweep, flow->exec);
 }
 
 void osd_flow_start(struct osd_flow *flow)
@@ -56,6 +57,7 @@ void osd_flow_start(struct osd_flow *flow)
 
 void osd_flow_stop(struct osd_flow *flow)
 {
+	osd_helper_stop(&flow->sweeper);
 	osd_helper_stop(&flow->helper);
 	osd_lock(&flow->exec->lock);
 	osd_after_drop_failed(flow->exec);

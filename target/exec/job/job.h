@@ -16,8 +16,8 @@
  * locks below it: stored->lock, errors_lock of struct osd_output, the gate's own.
  *
  * Threads: any number of callers (commands), a proxy for each job that runs and one that waits
- * (run/threads.c), the monitor (monitor.c), the output thread (output_thread.c), the thread of flow/
- * while it has work (flow/thread.c). */
+ * (run/threads.c), the monitor (monitor.c), the output thread (output_thread.c), the two threads of
+ * flow/ while they have work (flow/thread.c). */
 #ifndef OSD_EXEC_JOB_JOB_H
 #define OSD_EXEC_JOB_JOB_H
 

@@ -336,9 +336,9 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 enum osd_status osd_job_record_each(struct osd_txn *txn,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
 				    void *arg);
-/* Lists up to capacity finished jobs that have expired at now_msec.  *ret_next_msec: the time when the next
- * of the others expires; UINT64_MAX: there is no other. */
-enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
+/* Lists up to capacity finished jobs that have expired at now_msec, without the first ones.  *ret_next_msec: the
+ * time when the next of the others expires; UINT64_MAX: there is no other. */
+enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec, size_t without,
 				       struct osd_object_id *ids, size_t capacity,
 				       size_t *ret_count, uint64_t *ret_next_msec);
 /* Moves the finished job's place in the expiry order from old_msec (0: none yet) to

@@ -136,6 +136,7 @@ enum osd_status osd_job_record_each(struct osd_txn *txn,
 
 struct expired {
 	uint64_t now_msec;
+	size_t without; /* so many more */
 	struct osd_object_id *ids;
 	size_t capacity, count;
 	uint64_t next_msec; /* when the first of the others does; UINT64_MAX: there is none */
@@ -154,16 +155,19 @@ static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const
 		expired->next_msec = osd_get_be(key + 1, 8);
 		return false;
 	}
-	expired->ids[expired->count++] =
-		(struct osd_object_id){osd_get_be(key + 9, 8), osd_get_be(key + 17, 8)};
+	if (expired->without)
+		expired->without--;
+	else
+		expired->ids[expired->count++] =
+			(struct osd_object_id){osd_get_be(key + 9, 8), osd_get_be(key + 17, 8)};
 	return true;
 }
 
-enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec,
+enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec, size_t without,
 				       struct osd_object_id *ids, size_t capacity,
 				       size_t *ret_count, uint64_t *ret_next_msec)
 {
-	struct expired expired = {now_msec, ids, capacity, 0, UINT64_MAX};
+	struct expired expired = {now_msec, without, ids, capacity, 0, UINT64_MAX};
 	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_expired, &expired);
 
 	if (status == OSD_OK) {

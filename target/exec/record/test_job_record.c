@@ -265,14 +265,15 @@ static void test_expiry(struct osd_txn *txn, struct osd_job_record *record)
 	uint64_t next = 0;
 
 	CHECK(osd_job_expiry_move(txn, record, 0) == OSD_OK);
-	CHECK(osd_job_record_expired(txn, 999, ids, 2, &count, &next) == OSD_OK && count == 0);
+	CHECK(osd_job_record_expired(txn, 999, 0, ids, 2, &count, &next) == OSD_OK && count == 0);
 	CHECK(next == 1000);
-	CHECK(osd_job_record_expired(txn, 1000, ids, 2, &count, &next) == OSD_OK && count == 1);
+	CHECK(osd_job_record_expired(txn, 1000, 0, ids, 2, &count, &next) == OSD_OK && count == 1);
 	CHECK(next == UINT64_MAX);
 	CHECK(ids[0].object_id == record->id.object_id);
+	CHECK(osd_job_record_expired(txn, 1000, 1, ids, 2, &count, &next) == OSD_OK && count == 0);
 	record->expiry_msec = 5000;
 	CHECK(osd_job_expiry_move(txn, record, 1000) == OSD_OK);
-	CHECK(osd_job_record_expired(txn, 4999, ids, 2, &count, &next) == OSD_OK && count == 0);
+	CHECK(osd_job_record_expired(txn, 4999, 0, ids, 2, &count, &next) == OSD_OK && count == 0);
 	CHECK(next == 5000);
 }
 
