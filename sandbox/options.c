@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-
 #define MAX_LIMIT       1024u
 
 static const char usage[] =

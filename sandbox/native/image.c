@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-
 #if defined(__x86_64__)
 #define MACHINE	     EM_X86_64
 #define MACHINE_NAME "x86-64"

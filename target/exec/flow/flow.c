@@ -2,7 +2,6 @@
 /* flow.c -- acceptance of a job: the jobs it waits for, and its members (flow.h). */
 #include "exec/flow/flow.h"
 
-
 enum osd_status osd_flow_prepare(struct osd_job *job, const struct osd_flow_request *request)
 {
 	enum osd_status status =

@@ -25,14 +25,6 @@ static const struct {
 	{OSD_CONTROL_RELEASE, OSD_STATE_HELD, OSD_JOB_EVENT_RELEASE, OSD_REASON_WAITS_FOR_SLOT},
 };
 
-/* exec->lock held.  Takes the job out of the queue, or puts it back, as its state requires. */
-static void settle_queue(struct osd_exec *exec, struct osd_job *job)
-{
-	osd_assert_held(&exec->lock);
-	if (job->record.state == OSD_STATE_QUEUED)
-		osd_exec_enqueue(exec, job);
-}
-
 /* Takes over a reference of the job. */
 static void change_ended(void *arg, bool committed)
 {
@@ -59,7 +51,8 @@ static void change_ended(void *arg, bool committed)
 				      job->pending.state == OSD_STATE_HELD ? OSD_JOB_EVENT_HOLD
 									   : OSD_JOB_EVENT_RELEASE,
 				      job->pending.reason);
-		settle_queue(exec, job);
+		if (job->record.state == OSD_STATE_QUEUED)
+			osd_exec_enqueue(exec, job);
 	}
 	job->pending.txn = NULL;
 	job->kind->change_ended(job);
@@ -188,10 +181,8 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 		job->record.expiry_msec = expiry_msec;
 		osd_job_touch(job);
 		exec->idle_msec = OSD_MIN(exec->idle_msec, expiry_msec); /* and of its members */
-		osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
-	} else {
-		osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	}
+	osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	osd_unlock(&exec->lock);
 	osd_exec_forget_ended(exec, id);
 	status = osd_job_record_get(txn, id, &record);

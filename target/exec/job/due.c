@@ -19,8 +19,6 @@ void osd_exec_sweep_by(struct osd_exec *exec, uint64_t expiry_msec)
 	osd_wake(exec->output_wake);
 }
 
-/* A job that has not started, and may never start: a client holds it, or it waits for jobs that may
- * be held.  Members that wait with their array count with the array. */
 bool osd_job_is_idle(const struct osd_job *job)
 {
 	if (job->record.state == OSD_STATE_HELD)
@@ -48,14 +46,11 @@ void osd_exec_note_idle(struct osd_exec *exec, const struct osd_job *job)
 	osd_exec_sweep_by(exec, expiry);
 }
 
-/* Members begin with their array. */
 bool osd_job_begins_later(const struct osd_job *job)
 {
 	return !(job->record.flags & OSD_JOB_MEMBER) && job->record.begin_msec &&
 	       job->record.state == OSD_STATE_HELD && !job->end_reason;
 }
-
-/* until a failed release is tried again */
 
 void osd_exec_note_begin(struct osd_exec *exec, const struct osd_job *job)
 {
