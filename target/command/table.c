@@ -3,7 +3,6 @@
 #include "command/table.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "command/commands.h"

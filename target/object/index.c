@@ -2,7 +2,6 @@
 /* index.c -- the indexed pages of a partition and the stage of each: in the store, in memory, and in
  * the partition's attribute page OSD_PAGE_INDEX. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/util.h"

@@ -3,7 +3,6 @@
  * changes of the index and applies them last, in order of keys.  So all transactions lock entries in the
  * same order, and after records. */
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/util.h"

@@ -8,7 +8,6 @@
  * Commands have priority: after each piece the scrub waits as long as the rate demands, and while
  * commands wait for a worker.  A piece is locked against writers while it is read. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"

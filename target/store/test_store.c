@@ -2,7 +2,6 @@
 /* test_store.c -- both stores of records behave alike; both stores of data behave alike; the data
  * directory refuses what it must, with a message. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>

@@ -9,7 +9,6 @@
 
 #include "base/util.h"
 #include "function/kept.h"
-#include "wire/capability.h"
 
 const struct osd_test_options *osd_test_options;
 

@@ -2,7 +2,6 @@
 /* end.c -- how a job ends.  One transaction writes everything, then memory changes, then the
  * waiting commands are answered.  So a client that reads a terminal state can read everything else,
  * too. */
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

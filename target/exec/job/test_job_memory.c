@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_job_memory.c -- jobs between the queue and the list of delayed jobs. */
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

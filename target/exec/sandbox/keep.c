@@ -5,7 +5,6 @@
  * The answer to FINISH makes the sandbox prepare for another job, and then call NEXT.  The proxy that takes
  * the sandbox sees that call, or the monitor does when it is due.  So a stream of jobs wakes no other thread
  * for it, and needs the job socket no more. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include "exec/session/test_rights.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,7 +12,6 @@
 #include "exec/target.h"
 #include "security/keys.h"
 #include "wire/attr_list.h"
-#include "wire/query_list.h"
 
 /* Sets one permission bit at a time: it permits its operations and no others. */
 static void test_permissions(void)

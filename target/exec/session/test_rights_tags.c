@@ -9,10 +9,8 @@
 
 #include <string.h>
 
-#include "base/util.h"
 #include "object/query.h"
 #include "wire/cursor.h"
-#include "wire/query_list.h"
 
 static void test_tags(void)
 {

@@ -3,7 +3,6 @@
  * indices of an array, and the states of its members (flow/flow.h).  Those of an array in memory are of the
  * moment of the view.  Those of an array that has ended are in the store. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "exec/tell/tell.h"
