@@ -73,15 +73,6 @@ void osd_exec_unplace(struct osd_job *job)
 		job->kind->unplace(job);
 }
 
-void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec)
-{
-	job->kind->paused(job);
-	job->not_before_usec = osd_monotonic_usec() + usec;
-	job->next_delayed = exec->delayed;
-	exec->delayed = job;
-	osd_wake(exec->monitor.wake);
-}
-
 static void undelay(struct osd_exec *exec, struct osd_job *job)
 {
 	struct osd_job **link = &exec->delayed;
@@ -90,6 +81,16 @@ static void undelay(struct osd_exec *exec, struct osd_job *job)
 		link = &(*link)->next_delayed;
 	if (*link)
 		*link = job->next_delayed;
+}
+
+void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec)
+{
+	undelay(exec, job); /* the head of an array, at each of its members that finds no memory */
+	job->kind->paused(job);
+	job->not_before_usec = osd_monotonic_usec() + usec;
+	job->next_delayed = exec->delayed;
+	exec->delayed = job;
+	osd_wake(exec->monitor.wake);
 }
 
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job)

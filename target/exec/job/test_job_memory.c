@@ -68,6 +68,20 @@ static void test_forgotten_while_delayed(void)
 	CHECK(!exec.delayed && exec.table.count == 0 && pool.queue.place_count == 0);
 }
 
+/* It is in the list once. */
+static void test_delayed_twice(void)
+{
+	struct osd_job *first = admit_job(0x10000), *second = admit_job(0x10001);
+
+	lose_one(first);
+	lose_one(second);
+	osd_exec_delay(&exec, first, 1000000);
+	CHECK(exec.delayed == first && first->next_delayed == second && !second->next_delayed);
+	osd_exec_forget(&exec, second);
+	osd_exec_forget(&exec, first);
+	CHECK(!exec.delayed);
+}
+
 static bool is_woken(void)
 {
 	uint64_t count;
@@ -147,6 +161,7 @@ int main(void)
 	osd_lock(&exec.lock);
 	test_released_before_its_time();
 	test_forgotten_while_delayed();
+	test_delayed_twice();
 	test_progress();
 	osd_unlock(&exec.lock);
 	osd_fair_queue_release(&pool.queue);
