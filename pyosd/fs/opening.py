@@ -24,6 +24,7 @@ from pyosd.types import Buffer, MutableBuffer, ObjectRef
 __all__ = ["OpenFileTable", "OpenMode", "OpenedFile", "check_whole", "open_object"]
 
 _MODES = "rwxa"
+_GROWN = 4096  # bytes that are read behind the end as it was, or as many as were found there
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,13 @@ def _check_new(base: ObjectRef, rest: bytes, mode: OpenMode, path: str) -> Dialo
 
 
 def read_into(file: Any, start: int, buffer: MutableBuffer) -> Dialogue[int]:
-    """Read from a position on.  Returns: bytes; less than the buffer has only at the end."""
+    """Read from a position on.  Returns: bytes; 0 only at the end."""
     opened: OpenedFile = file.opened
     view = memoryview(buffer).cast("B")
     if opened.mode.writes:  # its length is known here
         view = view[: max(opened.length - start, 0)]
+    elif opened.content is None:  # it may have grown, and beyond the end a target sends zeros
+        view = view[: max(abs(opened.length - start), _GROWN)]
     if not view.nbytes:
         return 0
     if opened.content is not None:

@@ -72,6 +72,23 @@ def test_an_interrupted_write_leaves_no_object(
     assert target.list_objects(zone.partition_id) == []
 
 
+def test_little_is_read_behind_the_end(target: Target, top: str) -> None:
+    """A target sends zeros there: a small file took megabytes."""
+    target.fs.write_bytes(f"{top}/f", b"one\ntwo\n")
+    before = target.bytes_received
+    with target.open(f"{top}/f", "rb") as file:
+        assert file.read() == b"one\ntwo\n"
+    with target.open(f"{top}/f") as text:
+        assert [*text] == ["one\n", "two\n"]
+    assert target.bytes_received - before < 64 << 10
+    with target.open(f"{top}/f", "rb") as file, target.open(f"{top}/f", "ab") as other:
+        assert file.read() == b"one\ntwo\n"
+        for added in (b"three\n", bytes(LARGE)):
+            other.write(added)
+            other.flush()
+            assert file.read() == added
+
+
 def test_exclusive_and_append(target: Target, top: str) -> None:
     with target.open(f"{top}/x", "x") as file:
         file.write("one\n")
