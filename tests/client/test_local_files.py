@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from pathlib import Path
@@ -131,6 +132,21 @@ def test_a_replaced_file_keeps_its_mode(
         assert (tmp_path / "f").read_bytes() == bytes(length)
         (tmp_path / "f").unlink()
     assert modes <= {0}
+
+
+def test_a_file_system_without_owners_takes_files(
+    target: Target, top: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EINVAL, "no such owner")
+
+    monkeypatch.setattr(os, "fchmod", refused)
+    monkeypatch.setattr(os, "fchown", refused)
+    target.fs.write_bytes(f"{top}/f", b"new")
+    (tmp_path / "f").write_bytes(b"old")
+    stream = get_files([Incoming(target.fs.info(f"{top}/f"), tmp_path / "f")])
+    assert [each.error for each in moved(target, stream).values()] == [None]
+    assert (tmp_path / "f").read_bytes() == b"new"
 
 
 def test_an_interrupt_leaves_nothing(target: Target, zone: ObjectRef, tmp_path: Path) -> None:

@@ -64,11 +64,14 @@ def file_at(path: Path) -> os.stat_result | None:
 
 
 def keep_access(path: Path, descriptor: int) -> None:
-    """Give a new file the mode of the one that it replaces, and its owner, as far as that is permitted."""
+    """Give a new file the mode of the one that it replaces, and its owner, as far as that is permitted.
+
+    Some file systems have neither, and a container has no number for some owners.
+    """
     old, new = file_at(path), os.fstat(descriptor)
     if old is None:
         return
-    with suppress(PermissionError):
+    with suppress(OSError):
         os.fchmod(descriptor, old.st_mode & 0o777)
         if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
             os.fchown(descriptor, old.st_uid, old.st_gid)
