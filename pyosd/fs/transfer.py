@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyosd import errors, requests
-from pyosd.commands.data import CHUNK, known_length
+from pyosd.commands.data import CHUNK, known_length, read
 from pyosd.commands.dialogue import (
     Dialogue,
     Sleep,
@@ -38,7 +38,8 @@ from pyosd.fs.local.resuming import MovedFile, equal_bytes, get_large, put_large
 from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.new_file import MAY_HAVE_ACTED, needs_steps
 from pyosd.types import AttributeValue, ObjectRef
-from pyosd.wire.cdb import NO_ATTRIBUTES
+from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.cdb import NO_ATTRIBUTES, AttributeLists
 from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb
 from pyosd.wire.reply import Reply
 
@@ -55,6 +56,7 @@ __all__ = [
 
 SMALL_FILES = 32
 """Small files under way at a time, by default."""
+_LENGTH = AttributeLists((LOGICAL_LENGTH,))
 
 
 @dataclass(frozen=True)
@@ -318,8 +320,10 @@ def get_files(
             if item.info.content is not None or item.info.length > CHUNK:
                 yield StreamItem((yield from _outcome(item, _get_now(item, tell, records))))
                 continue
-            length = item.info.length or CHUNK  # 0 also stands for one that is not known
-            request = requests.read(item.info.object, 0, length, attributes=lists)
+            if item.info.length:
+                request = requests.read(item.info.object, 0, item.info.length, attributes=lists)
+            else:  # 0 also stands for one that is not known
+                request = requests.get_attributes(item.info.object, attributes=_LENGTH)
             under_way.append((item, (yield from start(request))))
         if not under_way:
             return
@@ -343,11 +347,26 @@ def _get_small(
     item: Incoming, started: Any, checked: bool, tell: ByteCounter
 ) -> Dialogue[FileMoved]:
     reply = yield from finish(started)
+    if not item.info.length:
+        return (yield from _get_unknown(item, reply, tell))
     data = reply.data
     whole = checked and len(data) == item.info.length  # else it has become shorter
-    if error := reply.error or (whole and data and difference(reply, data)):
+    if error := reply.error or (whole and difference(reply, data)):
         raise error
-    if not item.info.length and len(data) == CHUNK:
+    return (yield from _store(item, data, tell))
+
+
+def _get_unknown(item: Incoming, reply: Reply, tell: ByteCounter) -> Dialogue[FileMoved]:
+    """Store a file that is empty, or whose length is not known.  reply: with the length.
+
+    An empty file is not read: beyond the end a target sends zeros.
+    """
+    if reply.error and not isinstance(reply.error, errors.PermissionDenied):
+        raise reply.error
+    if not reply.error and reply.attribute(LOGICAL_LENGTH).value == bytes(8):
+        return (yield from _store(item, memoryview(b""), tell))
+    data = yield from read(item.info.object, 0, CHUNK)
+    if len(data) == CHUNK:
         return (yield from _get_now(item, tell, None))
     return (yield from _store(item, data, tell))
 

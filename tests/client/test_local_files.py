@@ -105,6 +105,23 @@ def test_one_failure_does_not_stop_the_others(
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".osd")] == []
 
 
+def test_an_empty_file_takes_few_bytes(target: Target, top: str, tmp_path: Path) -> None:
+    """A READ of a megabyte would bring as many zeros."""
+    target.fs.write_bytes(f"{top}/empty", b"")
+    info, before = target.fs.info(f"{top}/empty"), target.bytes_received
+    assert moved(target, get_files([Incoming(info, tmp_path / "empty")]))[info.path].error is None
+    assert (tmp_path / "empty").read_bytes() == b""
+    assert target.bytes_received - before < 4096
+    target.fs.write_bytes(f"{top}/grown", b"")
+    info = target.fs.info(f"{top}/grown")
+    target.append(info.object, bytes(LARGE))
+    assert moved(target, get_files([Incoming(info, tmp_path / "grown")]))[info.path].error is None
+    assert (tmp_path / "grown").read_bytes() == bytes(LARGE)
+    target.remove(info.object)
+    gone = moved(target, get_files([Incoming(info, tmp_path / "gone")]))[info.path]
+    assert isinstance(gone.error, errors.NotFound) and not (tmp_path / "gone").exists()
+
+
 def test_a_file_that_does_not_say_its_length(target: Target, zone: ObjectRef, top: str) -> None:
     source = Path("/proc/version")
     assert source.stat().st_size == 0
