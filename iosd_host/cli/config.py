@@ -31,7 +31,7 @@ from iosd_host.config.schema import ConfigError, Setting
 from iosd_host.config.source import Source
 from iosd_host.control.supervisor import ask_supervisor
 from iosd_host.manager.client import ManagerError, user_name
-from iosd_host.serve.preconditions import CannotServe, check_portal
+from iosd_host.serve.preconditions import CannotServe, check_folders, check_portal
 from iosd_host.serve.signers import signers_text
 from iosd_host.serve.tgtd import find_tgtd
 from pyosd.cli.frame.codes import Exit
@@ -209,6 +209,7 @@ def refusal(path: Path | None) -> str:
         config = configured(path)
         with suppress(MissingComponent):  # 'osd doctor' reports it
             check_portal(config, hardened=find_tgtd(config.tgtd).hardened)
+        check_folders(config)
         signers_text(config.function_policy, config.function_signers)
     except (CannotServe, ConfigError) as error:
         return str(error)

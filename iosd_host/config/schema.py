@@ -34,6 +34,7 @@ __all__ = [
     "file",
     "flag",
     "http",
+    "iscsi_name",
     "known",
     "measure",
     "networks",
@@ -51,6 +52,7 @@ SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0
 ISCSI_PORT = 3260  # of a portal that names none
 SIGNING_LEVELS = ("unsigned", "signed", "named")
 SIGNING_ENGINES = ("python", "wasm", "native", "java")
+_NAME = re.compile(r"[A-Za-z0-9.:-]{1,223}")  # of a target; tgtd takes no other characters
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")  # of a time
 
 
@@ -143,6 +145,15 @@ def text(value: Any) -> str:
     return value
 
 
+def iscsi_name(value: Any) -> str:
+    """Name of a target."""
+    if not _NAME.fullmatch(text(value)):
+        raise ValueError(
+            "letters, digits, dots, colons and hyphens, like 'iqn.2026-11.iosd:target'"
+        )
+    return str(value)
+
+
 def path(value: Any) -> str:
     """A path that may not exist."""
     return text(value)
@@ -210,10 +221,10 @@ def portal(value: Any) -> str:
 def http(value: Any) -> str:
     """Address of metrics and console."""
     try:
-        if text(value) != "none" and not split_portal(value)[0]:
-            raise ValueError
+        if text(value) != "none":
+            ipaddress.ip_address(split_portal(value)[0])
     except ValueError:
-        raise ValueError('an address and a port, like "127.0.0.1:8470", or "none"') from None
+        raise ValueError('an IP address and a port, like "127.0.0.1:8470", or "none"') from None
     return str(value)
 
 

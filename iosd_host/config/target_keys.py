@@ -17,6 +17,7 @@ from iosd_host.config.schema import (
     Size,
     file,
     flag,
+    iscsi_name,
     networks,
     path,
     portal,
@@ -85,7 +86,7 @@ TARGET_KEYS = (
     ),
     Key(
         "name",
-        text,
+        iscsi_name,
         DEFAULT_NAME,
         "iSCSI name of the target",
         help="iSCSI name of the target.",

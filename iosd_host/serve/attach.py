@@ -31,6 +31,7 @@ from iosd_host.serve.parts import (
 )
 from iosd_host.serve.preconditions import (
     CannotServe,
+    check_folders,
     check_portal,
     expect_store,
     open_control_folder,
@@ -242,6 +243,7 @@ async def _attach(config: TargetConfig, places: Places, wait_s: float) -> str:
         raise ProcessFailed(f"tgtd does not answer for {wait_s:g} s: {why}") from None
     hardened = running_tgtd().hardened
     check_portal(config, hardened=hardened)
+    check_folders(config)
     targets = await adm.targets()
     others = [name for name in targets if name != config.name]
     await settle_portals(adm, config, others, hardened=hardened)

@@ -23,6 +23,7 @@ from iosd_host.serve.scope import in_scope
 __all__ = [
     "LEVELS",
     "CannotServe",
+    "check_folders",
     "check_portal",
     "choose_isolation",
     "expect_store",
@@ -110,6 +111,21 @@ def check_portal(config: TargetConfig, *, hardened: bool = False) -> None:
         )
 
 
+def check_folders(config: TargetConfig) -> None:
+    """Refuse paths that tgtd would cut, and two folders that are not apart."""
+    data, ssd = config.data, config.ssd
+    for text in map(str, filter(None, (data, ssd))):
+        if any(character in text for character in ",;") or not text.isprintable():
+            raise CannotServe(
+                f"the path '{text}' may hold no comma, semicolon or control character"
+            )
+    if ssd is not None and (ssd.is_relative_to(data) or data.is_relative_to(ssd)):
+        raise CannotServe(
+            f"the store's folder {data} and its folder on an SSD, {ssd}, are one, or one is in the "
+            "other: give two folders, each on its own device"
+        )
+
+
 def unprivileged_port() -> int:
     """The first port on which every user can listen."""
     try:
@@ -178,9 +194,6 @@ def expect_store(data: Path, master_key: Path) -> None:
 
 def prepare_store(folder: Path, uid: int | None) -> None:
     """Make the store's folder, or see that tgtd's user owns and reaches it."""
-    text = str(folder)
-    if any(character in text for character in ",;") or not text.isprintable():
-        raise CannotServe(f"the path '{text}' may hold no comma, semicolon or control character")
     try:
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o700)

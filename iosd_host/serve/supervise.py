@@ -39,6 +39,7 @@ from iosd_host.serve.parts import (
 )
 from iosd_host.serve.preconditions import (
     CannotServe,
+    check_folders,
     check_portal,
     choose_isolation,
     expect_store,
@@ -484,6 +485,7 @@ def serve(config: TargetConfig, announce: Callable[[dict[str, Any]], None], sour
     """
     daemon = find_tgtd(config.tgtd)
     check_portal(config, hardened=daemon.hardened)
+    check_folders(config)
     os.umask(0o022)  # parts run as users of their own; what they must not read says so itself
     if sys.version_info < (3, 12):
         # The default watcher of Python 3.11 makes a thread a child, and our children end with the

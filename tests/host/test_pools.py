@@ -159,7 +159,7 @@ WRONG = [
     ("[target]\nportal = '127.0.0.1:99999'", "portal must be an IP address and a port"),
     ("[target]\nallow = ['10.0.0.0/33']", "allow must be a list of addresses and networks"),
     ("[target]\nportal = 'here'", "portal must be an IP address and a port"),
-    ("[manager]\nhttp = '8470'", "http must be an address and a port"),
+    ("[manager]\nhttp = '8470'", "http must be an IP address and a port"),
     ("[manager]\nlisten = ['tcp://foo']", "listen must be a list of"),
     ("[manager]\nlisten = ['http://[::1]:80']", "listen must be a list of"),
     ("[manager.scale]\nup_factor = 1", "up_factor must be a number from 1.01 to 64"),
@@ -246,6 +246,23 @@ def test_check_reads_the_list_of_signers(file: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(check, [str(file)])
     wrong = f"function_signers: {signers}: line 2 of the list of signers: cert-authority"
     assert done.exit_code == 78 and wrong in done.output
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('[target]\ndata = "/srv/a,b"', "may hold no comma"),
+        ('[target]\ndata = "/srv/a"\nssd = "/srv/b/../a"', "give two folders"),
+        ('[target]\ndata = "/srv/a"\nssd = "/srv/a/heads"', "give two folders"),
+        ('[target]\nname = "iqn.2026-11.iosd:a,b"', "name must be letters, digits"),
+        ('[target]\nname = "iqn.2026-11.iosd:a_b"', "name must be letters, digits"),
+        ('[manager]\nhttp = "localhost:8470"', "http must be an IP address"),
+    ],
+)
+def test_check_refuses_what_a_start_refuses(file: Path, lines: str, words: str) -> None:
+    file.write_text(lines)
+    done = CliRunner().invoke(check, [str(file)])
+    assert done.exit_code == 78 and words in done.output, done.output
 
 
 def test_the_page_has_every_key() -> None:
