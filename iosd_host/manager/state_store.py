@@ -186,7 +186,7 @@ class StateStore:
             for suffix in ("-wal", "-shm"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             self.database = self._open()
-        self.written = 0
+        self.written = PRUNE_EVERY  # each run before may have written fewer
 
     def _open(self) -> sqlite3.Connection:
         database = sqlite3.connect(

@@ -97,6 +97,19 @@ def test_log_is_bounded(store: StateStore, monkeypatch: pytest.MonkeyPatch) -> N
     assert [int(each.why) for each in left] == list(range(150, 200))
 
 
+def test_log_is_bounded_over_many_short_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A manager that restarted before it had written so many removed none, ever."""
+    monkeypatch.setattr(state_store, "CHANGES_MOST", 5)
+    for run in range(4):
+        store = StateStore(tmp_path)
+        store.change([Change("t", "policy", "policy", str(3 * run + i)) for i in range(3)])
+        left = store.changes("t")
+        store.close()
+    assert [int(each.why) for each in left] == list(range(7, 12))
+
+
 def test_usage_is_summed_over_boots(store: StateStore) -> None:
     store.put_usage("t", "b1", {"alice": {"finished": 3, "run_usec": 10}})
     store.put_usage("t", "b1", {"alice": {"finished": 5, "run_usec": 20}})
