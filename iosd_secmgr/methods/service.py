@@ -26,7 +26,7 @@ from iosd_secmgr.methods.params import Params, wrong
 from iosd_secmgr.methods.table import Json, MethodRow, Requester
 from iosd_secmgr.records import store
 from iosd_secmgr.records.audit import Audit, AuditRecord
-from iosd_secmgr.records.database import Database, Transaction
+from iosd_secmgr.records.database import Database, Row, Transaction
 from pyosd.secmgr import capabilities
 from pyosd.secmgr.names import names_of
 from pyosd.security.credentials import Credential
@@ -37,6 +37,7 @@ BATCH_MOST = 64
 LIST_JOBS = Permission.GET_ATTR | Permission.M_OBJECT
 """On the collection of a partition's jobs; it shows the jobs of the caller."""
 ENTRIES_MOST = 1000
+SEARCHED = 10_000  # records of the log at a time: others use the database in between
 LIFETIME_MOST_S = 86400
 GIVEN, REFUSED = "credential", "credential.refused"
 """Their name in the audit log."""
@@ -376,8 +377,10 @@ class Service:
         values.append(f'%"discriminator": "{discriminator}"%')
         if user:  # by the index audit_of: other users wait for the database meanwhile
             sql, values = f"{sql} AND who = ?", [*values, user]
-        with self.database.transaction() as tx:
-            rows = tx.run(sql, *values)
+        rows: list[Row] = []
+        for first in range(0, self.audit.head().seq, SEARCHED):
+            with self.database.transaction() as tx:
+                rows += tx.run(f"{sql} AND seq > ? AND seq <= ?", *values, first, first + SEARCHED)
         return [self.audit.entries(seq - 1, 1)[0] for (seq,) in rows]
 
 

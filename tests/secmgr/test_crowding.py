@@ -13,6 +13,7 @@ from iosd_secmgr.access.refusal import Refusal
 from iosd_secmgr.http import web
 from iosd_secmgr.keys.device import Device
 from iosd_secmgr.keys.keystore import Level
+from iosd_secmgr.methods import service
 from iosd_secmgr.records.database import SqliteDatabase
 from pyosd import errors
 from pyosd.secmgr.client import SecmgrRefused
@@ -108,6 +109,29 @@ def test_a_user_finds_credentials_without_reading_the_log_of_others(
     with database.transaction() as tx:
         plans = [str(tx.run(f"EXPLAIN QUERY PLAN {sql}")) for sql in wide]
     assert plans and all("audit_of (who=? AND what=?" in each for each in plans)
+
+
+def test_others_get_credentials_while_the_log_is_searched(
+    served: Served, silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An administrator asks whose a credential was: the whole log of years is read."""
+    world = served.world
+    database = world.opened.database
+    assert isinstance(database, SqliteDatabase)
+    given = [
+        world.service.call(world.service.caller("alice"), "credentials", READ)["discriminator"]
+        for _ in range(6)
+    ]
+    monkeypatch.setattr(service, "SEARCHED", 2)
+    looked = list[str]()
+    database._db.set_trace_callback(looked.append)
+    for each in given:
+        [found] = world.ask("credentials.issued", discriminator=each)["credentials"]
+        assert found["id"] == each
+    database._db.set_trace_callback(None)
+    searches = [sql for sql in looked if "LIKE" in sql]
+    assert len(searches) >= len(given) * 3
+    assert sum(sql.startswith("BEGIN") for sql in looked) > len(searches)
 
 
 def test_the_log_takes_no_long_names(served: Served, silence: Silence) -> None:
