@@ -30,6 +30,9 @@ OF_THE_HOST = frozenset(
 )
 """Codes of SQLite for what the host lacks; others are faults of ours."""
 CLAIM = 0x696F7364  # PostgreSQL's advisory lock of who serves
+CLAIM_MS = 5000  # that a lost connection may take to give it up
+
+SERVED = "another security manager serves from this database"
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value {bytes} NOT NULL);
@@ -181,7 +184,7 @@ class PostgresDatabase(Database):
             raise SecmgrError("PostgreSQL needs the package psycopg: pip install psycopg") from None
         self._psycopg = psycopg
         self._url = url
-        self._claimed = False
+        self._claimed: Row = ()  # the server's process that has the claim, and its start
         self._depth = 0
         self._db = self._connect()
 
@@ -202,7 +205,7 @@ class PostgresDatabase(Database):
         if self._depth == 0 and (self._db.closed or self._db.broken):
             self._db = self._connect()
             if self._claimed:
-                self.claim()
+                self._claim_again()
         self._depth += 1
         try:
             if self._depth > 1:
@@ -219,8 +222,34 @@ class PostgresDatabase(Database):
         """By a lock that ends with the connection."""
         [(mine,)] = self.run("SELECT pg_try_advisory_lock(?)", CLAIM)
         if not mine:
-            raise SecmgrError("another security manager serves from this database")
-        self._claimed = True
+            raise SecmgrError(SERVED)
+        self._note_claim()
+
+    def _note_claim(self) -> None:
+        sql = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        [self._claimed] = self.run(sql)
+
+    def _claim_again(self) -> None:
+        """By a new connection.  The server may not know that the former one was lost, whose process has
+        the claim then: it is ended.
+
+        Raises: DatabaseFault: another security manager has the claim.  The connection is closed.
+        """
+        try:
+            self.run(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid = ? AND backend_start = ?",
+                *self._claimed,
+            )
+            self.run(f"SET lock_timeout = {CLAIM_MS}")
+            self.run("SELECT pg_advisory_lock(?)", CLAIM)
+            self.run("SET lock_timeout = 0")
+            self._note_claim()
+        except self._psycopg.Error as error:
+            self._db.close()
+            late = isinstance(error, self._psycopg.errors.LockNotAvailable)
+            why = SERVED if late else f"PostgreSQL: {str(error).strip()}"
+            raise DatabaseFault(why) from None
 
     def close(self) -> None:
         """Disconnect."""

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +16,8 @@ import pytest
 
 from iosd_secmgr import folder as setup
 from iosd_secmgr.keys.keystore import Level
-from iosd_secmgr.records.database import PostgresDatabase
+from iosd_secmgr.records import database as records
+from iosd_secmgr.records.database import DatabaseFault, PostgresDatabase
 from pyosd import errors
 from pyosd.secmgr.errors import SecmgrError
 from tests.secmgr.conftest import READ_X, TARGET, Served, World
@@ -138,3 +141,51 @@ def test_one_serves_and_a_lost_connection_is_made_again(server: Server, world: W
                     raise
     server.start()
     assert [each["name"] for each in world.ask("user.ls")["users"]] == ["root"]
+
+
+def lose(database: PostgresDatabase) -> int:
+    """Break the connection at our end alone.  Returns: a descriptor that keeps the server's."""
+    kept = os.dup(database._db.fileno())
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    os.dup2(ours.fileno(), database._db.fileno())
+    ours.close()
+    return kept
+
+
+def used(world: World) -> list[str]:
+    """Names of users; the first request may find the connection lost."""
+    for _ in range(2):
+        with contextlib.suppress(DatabaseFault):
+            return [each["name"] for each in world.ask("user.ls")["users"]]
+    raise AssertionError("the database cannot be used")
+
+
+def test_the_claim_outlasts_a_connection_that_the_server_still_has(world: World) -> None:
+    """As when a firewall drops it: the server holds the claim until TCP gives up, after hours."""
+    database = world.opened.database
+    assert isinstance(database, PostgresDatabase)
+    database.claim()
+    kept = lose(database)
+    assert used(world) == ["root"]
+    os.close(kept)
+    other = setup.open_folder(world.folder)
+    with pytest.raises(SecmgrError, match="another security manager"):
+        other.database.claim()
+    other.database.close()
+
+
+def test_nothing_is_done_without_the_claim(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another security manager has taken it: two would write one log."""
+    monkeypatch.setattr(records, "CLAIM_MS", 100)
+    database = world.opened.database
+    assert isinstance(database, PostgresDatabase)
+    database.claim()
+    database._db.close()
+    other = setup.open_folder(world.folder)
+    other.database.claim()
+    for _ in range(3):
+        with pytest.raises(DatabaseFault, match="another security manager"):
+            world.ask("user.ls")
+    other.database.close()
+    assert used(world) == ["root"]
