@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_view_circle.c -- two transactions at once, each of which makes one partition a view: together they would make a
- * circle of three. */
+/* test_view_circle.c -- chains of views: two transactions at once, each of which makes one partition a view, and would make a
+ * circle of three together; and views whose bases become views only later. */
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -10,7 +10,7 @@
 #include "object/view.h"
 
 /* So many partitions lie on several pages of the database, which locks a page as a whole. */
-enum { A = 0x10000, B = A + 150, C = B + 150 };
+enum { A = 0x10000, B = A + 150, C = B + 150, D = C + 1 };
 
 static struct osd_objects *objects;
 static const struct osd_kv_ops *below;
@@ -58,6 +58,21 @@ static enum osd_status get(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_k
 	return below->get(kv, txn, table, key, flags, buffer, capacity, ret_length);
 }
 
+/* The base of the last view becomes a view of the next one. */
+static void test_long(void)
+{
+	struct pair pair = {D, D + 1};
+	uint64_t made;
+
+	for (uint64_t id = D; id <= D + 5; id++)
+		OK(test_partition(objects, id, &made));
+	for (; pair.view < D + 4; pair.view++, pair.base++)
+		OK(osd_txn_run(objects, 0, make_view, &pair));
+	CHECK_EQ(osd_txn_run(objects, 0, make_view, &pair), OSD_E_PARAM_FIELD);
+	pair = (struct pair){D + 2, D + 3};
+	OK(osd_txn_run(objects, 0, make_view, &pair));
+}
+
 int main(void)
 {
 	struct pair first = {B, C}, second = {A, B};
@@ -86,6 +101,7 @@ int main(void)
 	CHECK_EQ(status == OSD_OK ? other_status : status, OSD_E_PARAM_FIELD);
 	CHECK(status == OSD_OK || other_status == OSD_OK);
 	sem_destroy(&checked);
+	test_long();
 	test_store_release(&store);
 	return 0;
 }

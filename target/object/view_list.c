@@ -217,17 +217,41 @@ static enum osd_status go_up(struct osd_txn *txn, struct osd_view *view)
 	return status == OSD_E_NO_PARTITION ? OSD_OK : status;
 }
 
+/* The partition has views already, and those may have views: no more than so many, one upon another. */
+static enum osd_status check_views(struct osd_txn *txn, uint64_t partition_id, unsigned most)
+{
+	struct osd_view_list list;
+	bool there;
+	enum osd_status status = OSD_OK;
+
+	for (unsigned parts = 0; parts < 2 && status == OSD_OK; parts++) {
+		status = osd_txn_take(txn, partition_id_of(partition_id), false);
+		if (status == OSD_OK)
+			status = read_list(txn, parts, &list);
+		for (size_t i = 0; status == OSD_OK && i < list.count; i++) {
+			status = osd_view_take(txn, &list.entries[i], &there);
+			if (status == OSD_OK && there)
+				status = most ? check_views(txn, list.entries[i].id, most - 1)
+					      : OSD_E_PARAM_FIELD;
+		}
+	}
+	return status;
+}
+
 /* A chain of bases has an end. */
 static enum osd_status check_chain(struct osd_txn *txn, uint64_t partition_id, uint64_t base)
 {
 	struct osd_view view = {.base = base};
 	enum osd_status status = OSD_OK;
+	unsigned bases;
 
-	for (unsigned i = 0; i < OSD_VIEWS_DEEP && status == OSD_OK && view.base; i++)
+	for (bases = 0; bases < OSD_VIEWS_DEEP && status == OSD_OK && view.base; bases++)
 		status = view.base == partition_id || view.base <= OSD_FUNCTION_PARTITION_LAST
 				 ? OSD_E_PARAM_FIELD
 				 : go_up(txn, &view);
-	return status == OSD_OK && view.base ? OSD_E_PARAM_FIELD : status;
+	if (status != OSD_OK || view.base)
+		return status == OSD_OK ? OSD_E_PARAM_FIELD : status;
+	return check_views(txn, partition_id, OSD_VIEWS_DEEP - bases);
 }
 
 /* The collection keeps its members to the end of the transaction.  A directory that the base itself shows is none of its
