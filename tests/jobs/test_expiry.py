@@ -14,13 +14,14 @@ from pyosd.commands.attributes import get_attributes
 from pyosd.commands.dialogue import Dialogue
 from pyosd.jobs.dialogues import following
 from pyosd.jobs.job import Job
+from pyosd.types import AttributeValue
+from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import JobState
 from tests.apart import count_apart
 from tests.jobs.test_exec import DEADLINE_S, run
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pyosd.types import AttributeValue
     from tests.jobs.conftest import Target
 
 
@@ -106,3 +107,18 @@ def test_key_of_an_expired_record_is_free(target: Target) -> None:
     with pytest.raises(errors.JobExpired) as raised:
         Job(target.commands, first.id).status()
     assert "expired" in raised.value.hint
+
+
+def test_a_refused_change_of_the_expiry_changes_nothing(target: Target) -> None:
+    """Another attribute of the list is refused, before the job ends."""
+    job = run(target, "pass", hold=True, expire=100.0)
+    before = job.status().expiry
+    later = int((time.time() + 3600) * 1000).to_bytes(6)
+    values = [AttributeValue(Page.JOB_CONTROL, 2, later), AttributeValue(Page.JOB_STATUS, 1, b"")]
+    with pytest.raises(errors.OSDError):
+        target.commands.set_attributes(job.id, values)
+    assert job.status().expiry == before
+    job.release()
+    status = job.wait(DEADLINE_S)
+    assert status.ended is not None and status.expiry is not None
+    assert (status.expiry - status.ended).total_seconds() == 100

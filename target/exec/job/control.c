@@ -6,6 +6,8 @@
  * place.  The kill of a started job begins at once.  The transaction records the request, so that
  * the job does not run again after a crash.  A control that the job's state does not permit has no
  * effect: the caller reads the resulting state. */
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/job/job.h"
@@ -162,14 +164,51 @@ enum osd_status osd_job_control(struct osd_exec *exec, struct osd_txn *txn, stru
 	return changing && status == OSD_OK ? write_change(exec, txn, job) : status;
 }
 
+struct expiry_change {
+	struct osd_job *job; /* with a reference */
+	uint64_t from, to;
+};
+
+static void expiry_change_ended(void *arg, bool committed)
+{
+	struct expiry_change *change = arg;
+	struct osd_job *job = change->job;
+	struct osd_exec *exec = job->exec;
+
+	osd_lock(&exec->lock);
+	if (!committed && job->record.expiry_msec == change->to) {
+		job->record.expiry_msec = change->from;
+		osd_job_touch(job);
+	}
+	osd_job_unref(job);
+	osd_unlock(&exec->lock);
+	free(change);
+}
+
+/* exec->lock held.  The job may end, and write its record, before the transaction does. */
+static void begin_expiry(struct osd_exec *exec, struct osd_job *job, struct expiry_change *change)
+{
+	osd_assert_held(&exec->lock);
+	osd_job_ref(job);
+	change->job = job;
+	change->from = job->record.expiry_msec;
+	job->record.expiry_msec = change->to;
+	osd_job_touch(job);
+	exec->idle_msec = OSD_MIN(exec->idle_msec, change->to); /* and of its members */
+}
+
 enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, uint64_t expiry_msec)
 {
+	OSD_CLEANUP_FREE struct expiry_change *change = malloc(sizeof(*change));
 	struct osd_job_record record;
 	struct osd_job *job;
 	enum osd_status status;
 	uint64_t old;
+	bool changes;
 
+	if (!change)
+		return OSD_E_NO_MEMORY;
 	if (expiry_msec == 0 ||
 	    expiry_msec > osd_wall_msec() + osd_exec_limits[OSD_LIMIT_EXPIRY].maximum / 1000)
 		return OSD_E_PARAM_FIELD;
@@ -177,14 +216,16 @@ enum osd_status osd_job_set_expiry(struct osd_exec *exec, struct osd_txn *txn,
 	 * store. */
 	osd_lock(&exec->lock);
 	job = osd_exec_find(exec, id);
-	if (job && !(job->record.flags & OSD_JOB_MEMBER)) {
-		job->record.expiry_msec = expiry_msec;
-		osd_job_touch(job);
-		exec->idle_msec = OSD_MIN(exec->idle_msec, expiry_msec); /* and of its members */
-	}
+	changes = job && !(job->record.flags & OSD_JOB_MEMBER);
+	change->to = expiry_msec;
+	if (changes)
+		begin_expiry(exec, job, change);
 	osd_exec_sweep_by(exec, OSD_MAX(expiry_msec, osd_wall_msec() + COMMIT_MSEC));
 	osd_unlock(&exec->lock);
 	osd_exec_forget_ended(exec, id);
+	status = changes ? osd_txn_on_end(txn, expiry_change_ended, OSD_STEAL(change)) : OSD_OK;
+	if (status != OSD_OK)
+		return status;
 	status = osd_job_record_get(txn, id, &record);
 	if (status != OSD_OK)
 		return status == OSD_E_NO_OBJECT ? OSD_E_PARAM_FIELD : status;
