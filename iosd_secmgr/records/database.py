@@ -30,6 +30,7 @@ OF_THE_HOST = frozenset(
 )
 """Codes of SQLite for what the host lacks; others are faults of ours."""
 CLAIM = 0x696F7364  # PostgreSQL's advisory lock of who serves
+KEEPALIVES = {"idle": 30, "interval": 10, "count": 3}  # of the server's end, in seconds
 CLAIM_MS = 5000  # that a lost connection may take to give it up
 
 SERVED = "another security manager serves from this database"
@@ -114,7 +115,7 @@ class Database:
                     tx.run(statement)
 
     def claim(self) -> None:
-        """Be the only one that serves from it.  Raises: SecmgrError: another does."""
+        """Be the only one that serves from it.  Raises: DatabaseFault: another does."""
 
     def close(self) -> None:
         """Let it go."""
@@ -221,11 +222,14 @@ class PostgresDatabase(Database):
     def claim(self) -> None:
         """By a lock that ends with the connection."""
         [(mine,)] = self.run("SELECT pg_try_advisory_lock(?)", CLAIM)
-        if not mine:
-            raise SecmgrError(SERVED)
+        if not mine:  # or one that did serve, whose end the server has not noticed yet
+            raise DatabaseFault(SERVED)
         self._note_claim()
 
     def _note_claim(self) -> None:
+        # If this host loses its power, the server ends the session, and with it the claim, in a minute.
+        for name, value in KEEPALIVES.items():
+            self.run(f"SET tcp_keepalives_{name} = {value}")
         sql = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
         [self._claimed] = self.run(sql)
 
