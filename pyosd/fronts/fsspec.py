@@ -364,13 +364,12 @@ class IosdFileSystem(AsyncFileSystem):  # type: ignore[misc]
     ) -> None:
         fs = await self._files()
         for each in await self._expand_path(path, recursive=False):
-            info = await fs.info(join(each))
-            if not info.is_directory:
-                await fs.unlink(info.path)
+            if not await fs.is_dir(join(each)):
+                await fs.unlink(join(each))
             elif recursive:
-                await fs.rmtree(info.path)
+                await fs.rmtree(join(each))
             else:
-                await fs.rmdir(info.path)
+                await fs.rmdir(join(each))
 
     async def _rmdir(self, path: str) -> None:
         await (await self._files()).rmdir(join(path))

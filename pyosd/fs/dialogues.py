@@ -33,6 +33,7 @@ from pyosd.fs.job_files import (
 )
 from pyosd.fs.lookup import (
     du,
+    entry_at,
     exists,
     glob,
     info,
@@ -162,7 +163,7 @@ def rmtree(fs: Any, path: str) -> Dialogue[int]:
 
     Returns: how many names.  Names that others make meanwhile are removed, too, or NotEmpty is raised.
     """
-    first = yield from info(fs, path)
+    first = yield from entry_at(fs, path)
     if not first.is_directory:
         yield from unlink(fs, path)
         return 1

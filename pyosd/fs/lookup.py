@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyosd import errors
@@ -48,6 +49,7 @@ from pyosd.wire.names import PATH_MAX, NameList
 
 __all__ = [
     "du",
+    "entry_at",
     "exists",
     "glob",
     "info",
@@ -161,6 +163,15 @@ def info(fs: Any, path: str) -> Dialogue[PathInfo]:
 
 def _info(fs: Any, path: str) -> Dialogue[PathInfo]:
     """info().  Raises: NotFound: the object was removed, or replaced, meanwhile."""
+    found = yield from entry_at(fs, path)
+    if found.length or found.is_directory or is_of_jobs(fs, path):
+        return found
+    length = yield from _made_length(found.object)  # 0 also stands for one that is not known
+    return replace(found, length=length)
+
+
+def entry_at(fs: Any, path: str) -> Dialogue[PathInfo]:
+    """info() as a listing has it: with the length 0 if functions make the data, which are not called."""
     if is_of_jobs(fs, path):
         return (yield from job_file_info(fs, path))
     base, rest = yield from place(fs, path)
@@ -171,14 +182,11 @@ def _info(fs: Any, path: str) -> Dialogue[PathInfo]:
     if not found.entries or found.entries[0].name != name:
         raise absent(path)
     each = found.entries[0]
-    length = each.length
-    if not length and not each.is_directory:  # 0 also stands for one that is not known
-        length = yield from _made_length(each.object)
     return PathInfo(
         join(path),
         each.object,
         each.is_directory,
-        length,
+        each.length,
         each.created_ms,
         each.modified_ms,
         each.version,
@@ -206,7 +214,7 @@ def _list_page(
 def exists(fs: Any, path: str) -> Dialogue[bool]:
     """Whether the path exists."""
     try:
-        yield from info(fs, path)
+        yield from entry_at(fs, path)
     except (errors.NoSuchName, errors.NotADirectory):
         return False
     return True
@@ -215,7 +223,7 @@ def exists(fs: Any, path: str) -> Dialogue[bool]:
 def is_dir(fs: Any, path: str) -> Dialogue[bool]:
     """Whether the path is a directory, a partition, or the root."""
     try:
-        return (yield from info(fs, path)).is_directory
+        return (yield from entry_at(fs, path)).is_directory
     except (errors.NoSuchName, errors.NotADirectory):
         return False
 
@@ -223,7 +231,7 @@ def is_dir(fs: Any, path: str) -> Dialogue[bool]:
 def is_file(fs: Any, path: str) -> Dialogue[bool]:
     """Whether the path is a user object."""
     try:
-        return not (yield from info(fs, path)).is_directory
+        return not (yield from entry_at(fs, path)).is_directory
     except (errors.NoSuchName, errors.NotADirectory):
         return False
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyosd import errors, files
+from pyosd.commands import data as object_data
 from pyosd.fs import transfer
 from pyosd.fs.local import local_file
 from pyosd.target import Target
@@ -186,6 +187,21 @@ def test_copies_and_moves_inside(osd: Run, top: str, tree: Path) -> None:
     assert lines(osd, "ls", "-o", "id", other) == [f"{other}/b"]
     osd("stat", f"{top}/into/a.jpg", code=66)
     assert "another partition" in osd("mv", f"{top}/into", f"{other}/c", code=1).output
+
+
+def test_files_whose_functions_fail_are_moved_and_removed(
+    osd: Run, top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise errors.OSDError(0xB, 0x80, 0x2D, "a function failed")
+
+    osd("cp", "-", f"osd:{top}/a", data=b"")
+    monkeypatch.setattr(object_data, "known_length", fails)
+    assert "a function failed" in osd("stat", f"{top}/a", code=1).stderr
+    osd("mv", f"{top}/a", f"{top}/b")
+    assert lines(osd, "ls", "-o", "id", top) == [f"{top}/b"]
+    osd("rm", f"{top}/b")
+    assert lines(osd, "ls", "-o", "id", top) == []
 
 
 def test_a_name_in_place_of_an_id(osd: Run, top: str) -> None:

@@ -397,6 +397,24 @@ def test_a_listing_while_files_come_and_go(osd_url: str, fs: Face, zone: ObjectR
         worker.result()
 
 
+def test_functions_are_not_called_for_what_needs_no_length(
+    fs: Face, top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They read all data, and may fail."""
+
+    def fails(_: ObjectRef) -> Any:
+        raise errors.OSDError(0xB, 0x80, 0x2D, "a function failed")
+        yield
+
+    fs.write_bytes(f"{top}/f", b"")
+    monkeypatch.setattr(object_data, "known_length", fails)
+    assert fs.exists(f"{top}/f") and fs.is_file(f"{top}/f") and not fs.is_dir(f"{top}/f")
+    with pytest.raises(errors.OSDError, match="a function failed"):
+        fs.info(f"{top}/f")
+    assert fs.rmtree(f"{top}/f") == 1
+    assert not fs.exists(f"{top}/f")
+
+
 def test_a_partition_that_another_client_makes_first(
     fs: Face, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -447,8 +465,6 @@ def test_a_file_that_is_replaced_meanwhile(
         monkeypatch.setattr(object_data, name, replace)
 
     target.fs.write_bytes(f"{top}/f", b"")
-    replaced_at("known_length", b"")
-    assert fs.exists(f"{top}/f")
     replaced_at("known_length", b"x" * LARGE)
     assert fs.info(f"{top}/f").length == LARGE
     replaced_at("read_range", b"y" * LARGE)

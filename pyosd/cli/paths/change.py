@@ -55,7 +55,7 @@ def rm(settings: Settings, paths: tuple[str, ...], recursive: bool, force: bool,
         fs, found = target.fs, []
         for path in paths:
             try:
-                found += list(matches(settings, fs, [path]))
+                found += list(matches(settings, fs, [path], measured=False))
             except (errors.NoSuchName, errors.NotADirectory):
                 if not force:
                     raise
@@ -96,7 +96,7 @@ def mv(settings: Settings, sources: tuple[str, ...], destination: str, no_clobbe
     """
     with settings.connect() as target:
         fs = target.fs
-        found = [each.path for each in matches(settings, fs, sources)]
+        found = [each.path for each in matches(settings, fs, sources, measured=False)]
         moves = destinations(fs, found, settings.path(destination))
         check_apart(moves)
         for source, new in moves:

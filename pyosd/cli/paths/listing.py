@@ -15,6 +15,7 @@ from pyosd.cli.frame.verb import Failure, Listing, Settings
 from pyosd.cli.output.tables import Column, JsonRow, format_time
 from pyosd.cli.output.terminal import output_to, print_names
 from pyosd.fs.faces import FileSystem
+from pyosd.fs.lookup import entry_at
 from pyosd.fs.paths import PathInfo
 from pyosd.osd._paths.patterns import has_pattern
 
@@ -53,15 +54,19 @@ def record(info: PathInfo, shown: str = "") -> JsonRow:
     }
 
 
-def matches(settings: Settings, fs: FileSystem, paths: Iterable[str]) -> Iterator[PathInfo]:
+def matches(
+    settings: Settings, fs: FileSystem, paths: Iterable[str], *, measured: bool = True
+) -> Iterator[PathInfo]:
     """The files that paths and patterns of a command line name.
+
+    measured: the lengths of data that functions make are wanted, too; functions may fail.
 
     Raises: NoSuchName; Failure: nothing matches a pattern.
     """
     for text in paths:
         path = settings.path(text)
         if not has_pattern(path) or fs.exists(path):
-            yield fs.info(path)
+            yield fs.info(path) if measured else fs.carry(entry_at(fs, path))
             continue
         found = fs.glob(path)
         first = next(found, None)
