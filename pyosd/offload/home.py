@@ -185,7 +185,9 @@ class HomeProcess:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(order)
             self._process.stdin.flush()
-        if not select.select([self._process.stdout], [], [], timeout)[0]:
+        answers = select.poll()  # select() takes no descriptor above 1023
+        answers.register(self._process.stdout, select.POLLIN)
+        if not answers.poll(None if timeout is None else timeout * 1000):
             raise TimeoutError("the script has not ended in time")
         answer = self._process.stdout.readline()
         return int(answer) if answer else self._process.wait(STOP_S)

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import os
+import resource
 import subprocess
 import sys
 import time
@@ -19,7 +22,7 @@ import pyosd
 from pyosd.cli import main
 from pyosd.functions import Functions, FunctionStage
 from pyosd.offload.costs import FIRST, Costs
-from pyosd.offload.home import Outcome
+from pyosd.offload.home import HomeProcess, HomeScript, Outcome
 from pyosd.offload.where import link_points
 from pyosd.osd._client.pure import PureTransport
 from pyosd.types import AttributeValue, ObjectRef, PartitionId
@@ -95,6 +98,22 @@ sys.exit("a text")
     found = session.run(script, zone=data, where="local", timeout=DEADLINE_S)
     assert (found.output, found.stderr) == (b"main\nthread\nat exit\n", b"a text\n")
     assert found.exit_code == 1
+
+
+def test_a_program_with_many_descriptors_runs_scripts(
+    session: pyosd.Target, data: ObjectRef
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with contextlib.closing(HomeProcess()) as process:
+            found = process.run(HomeScript(b"print(1)", session.url, data), DEADLINE_S)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (found.output, found.exit_code) == (b"1\n", 0)
 
 
 def test_blocks_belong_to_the_script(session: pyosd.Target, data: ObjectRef) -> None:
