@@ -18,7 +18,7 @@ from iosd_host.cli.target_config import target_config
 from iosd_host.common import logs
 from iosd_host.common.exit_codes import EXIT_CONFIG
 from iosd_host.common.places import CONTROL_SOCKET
-from iosd_host.config.files import DEFAULT_FILE
+from iosd_host.config.files import DEFAULT_FILE, in_force, load, needs_restart
 from iosd_host.serve.attach import Attached, Places, attached, write_pools
 from iosd_host.serve.attach import attach as attach_target
 from iosd_host.serve.attach import detach as detach_target
@@ -85,6 +85,16 @@ def file_of(config: Path | None) -> Path:
     return (config or DEFAULT_FILE).resolve()
 
 
+def settings_of(config: Path | None) -> dict[str, Any]:
+    """The settings of the target that hold from its making on."""
+    found = in_force(load(config))
+    return {
+        name: each.value
+        for name, each in found.items()
+        if name.startswith(("target.", "heads.")) and needs_restart(name)
+    }
+
+
 @click.command(cls=HostVerb)
 @CONFIG
 @SOCKET
@@ -98,11 +108,18 @@ def attach(config: Path | None, socket: Path, pools_file: Path, control: Path, w
     its pools again where they have changed.  tgtd listens on the configured portal alone
     afterwards, unless unsafe_portal is set.
     """
-    places = Places(file_of(config), socket, pools_file, control)
+    settings = settings_of(config)
+    places = Places(file_of(config), settings, socket, pools_file, control)
     url, what = attach_target(configured(config), places, wait)
     click.echo(url)
-    if what != "made":
-        click.echo(f"osd: it was there already; its pools {SAYS[what]}", err=True)
+    if what == "made":
+        return
+    click.echo(f"osd: it was there already; its pools {SAYS[what]}", err=True)
+    before = attached(places.config, pools_file)
+    was = {} if before is None else before.settings
+    if names := sorted(name for name in {**was, **settings} if was.get(name) != settings.get(name)):
+        text = f"changes of {', '.join(names)} take effect at a restart"
+        click.echo(f"osd: {text}: systemctl restart iosd-attach", err=True)
 
 
 @click.command(cls=HostVerb)

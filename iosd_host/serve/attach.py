@@ -13,9 +13,10 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from iosd_host.common.users import MANAGER_USER, group_of, uid_of
 from iosd_host.common.whole_file import write_whole
@@ -58,12 +59,14 @@ class Places:
 
     Attributes:
         config: the configuration file, which may be absent.
+        settings: what it says, by full names.
         sandboxd: socket of iosd-sandboxd.
         pools: the file of pools, written here.
         control: the socket that the module makes, in a folder of tgtd's user.
     """
 
     config: Path
+    settings: Mapping[str, Any]
     sandboxd: Path
     pools: Path
     control: Path
@@ -71,10 +74,14 @@ class Places:
 
 @dataclass(frozen=True)
 class Attached:
-    """The target that was made, as detach() needs it: the configuration may be another one by then."""
+    """The target that was made, as detach() needs it: the configuration may be another one by then.
+
+    settings: those of the configuration that it was made by.
+    """
 
     name: str
     portal: tuple[str, int]
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def record_beside(pools: Path) -> Path:
@@ -84,7 +91,12 @@ def record_beside(pools: Path) -> Path:
 
 def record(config: TargetConfig, places: Places) -> None:
     """Note what is attached by a configuration file."""
-    fields = {"config": str(places.config), "name": config.name, "portal": config.portal}
+    fields = {
+        "config": str(places.config),
+        "name": config.name,
+        "portal": config.portal,
+        "settings": dict(places.settings),
+    }
     write_whole(record_beside(places.pools), json.dumps(fields).encode() + b"\n", 0o644)
 
 
@@ -93,7 +105,9 @@ def attached(config: Path, pools: Path) -> Attached | None:
     try:
         found = json.loads(record_beside(pools).read_bytes())
         host, port = found["portal"]
-        return Attached(found["name"], (host, port)) if found["config"] == str(config) else None
+        if found["config"] != str(config):
+            return None
+        return Attached(found["name"], (host, port), dict(found["settings"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

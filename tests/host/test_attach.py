@@ -190,6 +190,24 @@ def test_detach_removes_what_was_attached(
     assert again.exit_code == 0 and "iosd:third" in again.stdout, again.output
 
 
+def test_a_reload_names_what_needs_a_restart(
+    tgtd: int, run: Callable[..., Result], folder: Path
+) -> None:
+    """An administrator took it for granted that other addresses could no longer log in."""
+    run("attach")
+    config = folder / "iosd.toml"
+    words = ["--pools-file", str(folder / "pools"), "--control", str(folder / "control")]
+    for line, told in (("", False), ('allow = ["127.0.0.1"]', True)):
+        before = config.read_text()
+        config.write_text(f"{before}\n{line}\n")
+        again = CliRunner().invoke(unit_commands.attach, ["--config", str(config), *words])
+        assert again.exit_code == 0, again.output
+        said = "changes of target.allow take effect at a restart" in again.stderr
+        assert said is told and ("at a restart" in again.stderr) is told, again.stderr
+        config.write_text(before)
+    assert run("detach").exit_code == 0
+
+
 def test_nobody_serves(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TGT_IPC_SOCKET", "/nonexistent/s")
     done = run("attach")
