@@ -256,9 +256,11 @@ enum osd_status osd_object_length(struct osd_object *object, uint64_t *ret_lengt
 
 void osd_object_set_length(struct osd_object *object, uint64_t length)
 {
-	osd_heads_count_length(object, atomic_load(&object->length), length);
-	atomic_store(&object->length, length);
+	uint64_t before = atomic_exchange(&object->length, length);
+
 	osd_version_length(object, length);
+	/* This calls the mover, which reads the length. */
+	osd_heads_count_length(object, before, length);
 }
 
 /* The record's part of a reservation.  While descriptors are out the record's length rules and
