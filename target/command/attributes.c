@@ -46,20 +46,12 @@ bool osd_attr_names_source(const struct osd_attr *attr)
 		attr->page == OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK);
 }
 
-/* Rights were compared with an object or a partition that another one may have taken the place of.  The one that the
- * attribute names now stays to the end of the transaction. */
+/* Rights were compared with an object or a partition that another one may have taken the place of. */
 static enum osd_status check_source(struct osd_txn *txn, const struct osd_attr_params *params)
 {
-	struct osd_object_facts facts;
-	enum osd_status status;
+	enum osd_status status = osd_txn_same(txn, params->source, params->source_created_ms);
 
-	if (!params->source_created_ms)
-		return OSD_OK;
-	status = osd_txn_facts(txn, params->source, false, &facts);
-	if (osd_status_is_gone(status) ||
-	    (status == OSD_OK && facts.created_ms != params->source_created_ms))
-		return OSD_E_PARAM_FIELD;
-	return status;
+	return osd_status_is_gone(status) ? OSD_E_PARAM_FIELD : status;
 }
 
 enum osd_status osd_attributes_set_one(struct osd_request *request, struct osd_txn *txn,

@@ -188,6 +188,7 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 	uint16_t field = OSD_NO_FIELD;
 	enum osd_status status = OSD_OK;
 
+	request->security.other_created_ms = 0;
 	if (elsewhere)
 		status = osd_least_method(ctx->keyring, NULL, id.partition_id, &act.least_method);
 	if (status == OSD_OK &&
@@ -198,6 +199,7 @@ enum osd_status osd_authorise_other(struct osd_command_context *ctx, struct osd_
 				    ret_object, &facts);
 	if (status != OSD_OK)
 		return status;
+	request->security.other_created_ms = facts.created_ms;
 	if (extensions_permit(request, &act, uses))
 		return found(&facts, ret_object);
 	if (security->extension_count)

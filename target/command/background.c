@@ -231,6 +231,7 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 	tracked->tracker = accepted->tracker;
 	tracked->incarnation = accepted->incarnation;
 	tracked->tracker_field = accepted->tracker_field;
+	tracked->other_created_ms = accepted->other_created_ms;
 	tracked->state = accepted->state;
 	tracked->background = tracked->begun = tracked->claimed = true;
 	background->request.object = accepted->ctx->request->object;

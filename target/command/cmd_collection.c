@@ -145,7 +145,9 @@ static enum osd_status copy_step(struct osd_tracked *tracked, struct osd_txn *tx
 		tracked->next.done = true;
 		return OSD_OK;
 	}
-	status = osd_tracked_walk(tracked, txn, source_of(tracked), copy_member);
+	status = osd_txn_same(txn, source_of(tracked), tracked->other_created_ms);
+	if (status == OSD_OK)
+		status = osd_tracked_walk(tracked, txn, source_of(tracked), copy_member);
 	if (status == OSD_E_NO_OBJECT) /* removed members count as missing: here the source was
 				        * removed */
 		return osd_command_fail(tracked->ctx->request, status, FIELD_SOURCE);

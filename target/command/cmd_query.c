@@ -219,8 +219,10 @@ static enum osd_status check_matches(struct osd_tracked *tracked, struct osd_txn
 	enum osd_object_type object_type;
 	uint8_t type = OSD_COLLECTION_LINKED;
 	size_t length;
-	enum osd_status status = osd_object_type_of(txn, tracked->tracker, &object_type);
+	enum osd_status status = osd_txn_same(txn, tracked->tracker, tracked->other_created_ms);
 
+	if (status == OSD_OK)
+		status = osd_object_type_of(txn, tracked->tracker, &object_type);
 	if (status == OSD_E_NO_OBJECT || (status == OSD_OK && object_type != OSD_COLLECTION))
 		return osd_command_fail(request, OSD_E_NO_OBJECT, FIELD_MATCHES);
 	if (status == OSD_OK)

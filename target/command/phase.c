@@ -152,20 +152,19 @@ enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn)
 static enum osd_status check_same(const struct osd_request *request, struct osd_txn *txn)
 {
 	const struct osd_object_facts *addressed = &request->security.addressed;
-	struct osd_object_facts now;
-	enum osd_status status;
 
-	if (!addressed->created_ms || !osd_same_id(addressed->id, request->object))
-		return OSD_OK;
-	status = osd_txn_facts(txn, request->object, false, &now);
-	return status == OSD_OK && now.created_ms != addressed->created_ms ? OSD_E_NO_OBJECT
-									   : status;
+	return osd_same_id(addressed->id, request->object)
+		       ? osd_txn_same(txn, request->object, addressed->created_ms)
+		       : OSD_OK;
 }
 
 enum osd_status osd_phase_set_then_get(struct osd_request *request, struct osd_txn *txn)
 {
-	enum osd_status status = check_same(request, txn);
+	const bool sets = request->attributes && request->attributes->sets;
+	enum osd_status status = sets ? osd_object_hold(txn, request->object) : OSD_OK;
 
+	if (status == OSD_OK)
+		status = check_same(request, txn);
 	if (status == OSD_OK)
 		status = osd_phase_set(request, txn);
 	return status == OSD_OK ? osd_phase_get(request, txn) : status;

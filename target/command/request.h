@@ -76,6 +76,7 @@ struct osd_request_security {
 	bool own_job; /* the object named is the surrogate of the holder's own job (own_job.h) */
 	/* The object addressed, as it was authorised; created_ms 0: there was none, or all may use it. */
 	struct osd_object_facts addressed;
+	uint64_t other_created_ms; /* the same of the object that the command names besides */
 };
 
 struct osd_attr_params;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_sources.c -- attributes that name the source of data, while another client takes the source away and makes a later
- * one with its id: rights were compared with the first one. */
+/* test_sources.c -- attributes that name the source of data, and commands that name a second collection, while another client
+ * takes that away and makes a later one with its id: rights were compared with the first one. */
 #include "base/test.h"
 #include "base/util.h"
 #include "command/attributes.h"
@@ -11,6 +11,7 @@
 #include "function/function.h"
 #include "object/internal.h"
 #include "object/txn_run.h"
+#include "wire/continuation.h"
 #include "wire/cursor.h"
 #include "wire/stage.h"
 
@@ -20,6 +21,7 @@
 
 static const struct osd_object_id shown = {PID, 0x10000}, source = {PID, 0x20000},
 				  view = {0x30000, 0};
+static const struct osd_object_id none, asked = {PID, 0x40000}, second = {PID, 0x50000};
 static struct osd_objects *objects;
 static struct osd_functions *functions;
 
@@ -44,6 +46,23 @@ static enum osd_status take_away(struct osd_txn *txn, void *arg)
 static void do_it(osd_txn_fn *what, struct osd_object_id id)
 {
 	CHECK_EQ(osd_txn_run(objects, 0, what, &id), OSD_OK);
+}
+
+/* ---- while a command runs ------------------------------------------------------------------------- */
+
+static const struct osd_kv_ops *below;
+static void (*replace)(void); /* called when the next transaction begins */
+
+static enum osd_status begin(struct osd_kv *kv, enum osd_kv_access access,
+			     struct osd_kv_txn **ret_txn)
+{
+	void (*it)(void) = access == OSD_KV_CHANGE ? replace : NULL;
+
+	if (it) {
+		replace = NULL;
+		it();
+	}
+	return below->begin(kv, access, ret_txn);
 }
 
 /* ---- naming a source ---------------------------------------------------------------------------- */
@@ -79,7 +98,6 @@ static enum osd_status name_it(struct osd_object_id id, enum osd_object_type typ
 
 static void test_object(void)
 {
-	const struct osd_object_id none = {0, 0};
 	uint8_t value[OSD_SOURCE_IDS];
 
 	do_it(make, shown);
@@ -94,7 +112,7 @@ static void test_object(void)
 
 static void test_base(void)
 {
-	const struct osd_object_id none = {0, 0}, base = {BASE, 0};
+	const struct osd_object_id base = {BASE, 0};
 	const uint32_t page = OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK;
 	uint8_t value[8];
 
@@ -106,9 +124,6 @@ static void test_base(void)
 }
 
 /* ---- a WRITE through a view --------------------------------------------------------------------- */
-
-static const struct osd_kv_ops *below;
-static bool replaces; /* the object of the view, when the next transaction begins */
 
 static enum osd_status show(struct osd_txn *txn, void *arg)
 {
@@ -124,16 +139,11 @@ static enum osd_status show(struct osd_txn *txn, void *arg)
 				: status;
 }
 
-static enum osd_status begin(struct osd_kv *kv, enum osd_kv_access access,
-			     struct osd_kv_txn **ret_txn)
+static void replace_shown(void)
 {
-	if (access == OSD_KV_CHANGE && replaces) {
-		replaces = false;
-		do_it(take_away, shown);
-		do_it(make, shown);
-		CHECK_EQ(osd_txn_run(objects, 0, show, NULL), OSD_OK);
-	}
-	return below->begin(kv, access, ret_txn);
+	do_it(take_away, shown);
+	do_it(make, shown);
+	CHECK_EQ(osd_txn_run(objects, 0, show, NULL), OSD_OK);
 }
 
 static enum osd_status write_it(const uint8_t *data, size_t length)
@@ -191,24 +201,97 @@ static void check(const char wanted[8])
 
 static void test_write(void)
 {
-	struct osd_kv_ops ops;
-
 	CHECK_EQ(osd_txn_run(objects, 0, show, NULL), OSD_OK);
 	CHECK_EQ(write_it((const uint8_t *)"1234", 4), OSD_OK);
 	check("12341234");
-	below = objects->kv->ops;
-	ops = *below;
-	ops.begin = begin;
-	objects->kv->ops = &ops;
-	replaces = true;
+	replace = replace_shown;
 	CHECK_EQ(write_it((const uint8_t *)"5678", 4), OSD_E_NO_OBJECT);
-	CHECK(!replaces);
-	objects->kv->ops = below;
+	CHECK(!replace);
 	check("1234\0\0\0\0");
+}
+
+/* ---- a second collection -------------------------------------------------------------------------- */
+
+static enum osd_status collect(struct osd_txn *txn, void *arg)
+{
+	const struct osd_object_id *id = arg;
+	uint64_t made;
+
+	return osd_collection_create(
+		txn, PID, id->object_id,
+		osd_same_id(*id, second) ? OSD_COLLECTION_TRACKING : OSD_COLLECTION_LINKED, &made);
+}
+
+static enum osd_status dissolve(struct osd_txn *txn, void *arg)
+{
+	return osd_collection_remove(txn, *(const struct osd_object_id *)arg, true);
+}
+
+static void replace_second(void)
+{
+	do_it(dissolve, second);
+	do_it(collect, second);
+}
+
+static struct osd_grant grant_of(uint64_t collection, uint16_t permissions)
+{
+	return (struct osd_grant){.verified = true,
+				  .capability = {.object_type = OSD_COLLECTION,
+						 .descriptor_type = OSD_CAPDESC_OBJECT,
+						 .permissions = permissions,
+						 .allowed_partition_id = PID,
+						 .allowed_object_id = collection}};
+}
+
+static enum osd_status run(uint16_t action)
+{
+	static const uint8_t all[8]; /* no criteria */
+	const bool query = action == OSD_SA_QUERY;
+	uint8_t segment[64];
+	struct osd_continuation_writer writer;
+	struct osd_extension extension = {
+		.grant = grant_of(second.object_id, OSD_PERM_READ | OSD_PERM_WRITE)};
+	struct osd_request request = {
+		.def = osd_command_find(action),
+		.object = query ? asked : (struct osd_object_id){PID, 0},
+		.object_type = OSD_COLLECTION,
+		.osc_compat = true, /* no list of extension capabilities */
+		.decoded = {.service_action = action,
+			    .partition_id = PID,
+			    .object_id = query ? asked.object_id : 0},
+		.nexus = {.initiator_name = "", .address = ""},
+		.security = {.proof.grant = grant_of(asked.object_id, OSD_PERM_QUERY),
+			     .extensions = &extension,
+			     .extension_count = 1}};
+	struct osd_command_context ctx = {.request = &request,
+					  .def = request.def,
+					  .addressed = request.object,
+					  .objects = objects,
+					  .grant = &request.security.proof.grant};
+
+	if (!query) {
+		request.decoded.source_collection_id = second.object_id;
+	} else {
+		request.decoded.matches_collection_id = second.object_id;
+		CHECK(osd_continuation_begin(&writer, segment, sizeof(segment), action));
+		CHECK(osd_continuation_add(&writer, OSD_DESC_QUERY_LIST, all, sizeof(all)));
+		CHECK_EQ(osd_continuation_open(segment, writer.used, action, &ctx.continuation),
+			 OSD_OK);
+	}
+	return request.def->execute(&ctx);
+}
+
+static void test_second(uint16_t action)
+{
+	CHECK_EQ(run(action), OSD_OK);
+	replace = replace_second;
+	CHECK_EQ(run(action), OSD_E_NO_OBJECT);
+	CHECK(!replace);
 }
 
 int main(void)
 {
+	struct osd_kv_ops ops;
 	struct osd_objects_config config = {0};
 	char message[256];
 
@@ -216,10 +299,19 @@ int main(void)
 	CHECK_EQ(osd_functions_open(objects, NULL, message, &functions), OSD_OK);
 	osd_timers_stop(&objects->timers); /* they and the reaper begin transactions, too */
 	osd_helper_stop(&objects->reaper);
+	below = objects->kv->ops;
+	ops = *below;
+	ops.begin = begin;
+	objects->kv->ops = &ops;
 	do_it(make, (struct osd_object_id){PID, 0});
 	test_object();
 	test_base();
 	test_write();
+	do_it(collect, asked);
+	do_it(collect, second);
+	test_second(OSD_SA_CREATE_USER_TRACKING_COLLECTION);
+	test_second(OSD_SA_QUERY);
+	objects->kv->ops = below;
 	osd_functions_close(functions);
 	osd_objects_close(objects);
 	return 0;

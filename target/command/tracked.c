@@ -232,8 +232,11 @@ static enum osd_status authorise_again(struct osd_command_context *ctx, struct o
 
 	if (ctx->def->flags & OSD_CMD_REQUESTED_ID)
 		return OSD_OK;
+	/* Nothing goes from the partition from here on. */
+	status = osd_object_hold(txn, (struct osd_object_id){ctx->addressed.partition_id, 0});
 	ctx->txn = txn;
-	status = osd_authorise_again(ctx);
+	if (status == OSD_OK)
+		status = osd_authorise_again(ctx);
 	ctx->txn = NULL;
 	return osd_status_is_gone(status) ? OSD_OK : status;
 }

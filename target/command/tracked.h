@@ -42,6 +42,7 @@ struct osd_tracked {
 	struct osd_object_id tracker; /* the collection whose page shows the progress */
 	uint32_t incarnation;	      /* once begun: of the tracker's partition */
 	uint16_t tracker_field;	      /* the CDB byte that names it */
+	uint64_t other_created_ms;    /* of the second collection that it names, as authorised */
 	bool background;	      /* the command has been answered; it runs in the background */
 	bool begun, claimed;
 	bool unstoppable;		/* continues when its task is aborted */

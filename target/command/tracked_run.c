@@ -118,5 +118,6 @@ enum osd_status osd_tracked_run(struct osd_command_context *ctx, const struct os
 	tracked->def = def;
 	tracked->tracker = tracker;
 	tracked->tracker_field = tracker_field;
+	tracked->other_created_ms = ctx->request->security.other_created_ms;
 	return ctx->request->decoded.immed_tr ? run_on(tracked) : run_here(tracked);
 }

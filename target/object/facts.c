@@ -116,6 +116,17 @@ enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool
 	return status;
 }
 
+enum osd_status osd_txn_same(struct osd_txn *txn, struct osd_object_id id, uint64_t created_ms)
+{
+	struct osd_object_facts now;
+	enum osd_status status;
+
+	if (!created_ms)
+		return OSD_OK;
+	status = osd_txn_facts(txn, id, false, &now);
+	return status == OSD_OK && now.created_ms != created_ms ? OSD_E_NO_OBJECT : status;
+}
+
 enum osd_status osd_objects_facts_made(struct osd_objects *objects, enum osd_object_type type,
 				       struct osd_object_id id, struct osd_object_facts *ret_facts)
 {

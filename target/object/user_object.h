@@ -59,6 +59,8 @@ static inline enum osd_status osd_objects_facts(struct osd_objects *objects,
 /* As of the transaction. */
 enum osd_status osd_txn_facts(struct osd_txn *txn, struct osd_object_id id, bool with_tag,
 			      struct osd_object_facts *ret_facts);
+/* OSD_E_NO_OBJECT: what has the id was not created then; 0: any may have it. */
+enum osd_status osd_txn_same(struct osd_txn *txn, struct osd_object_id id, uint64_t created_ms);
 /* Of an object that is about to be made in the partition; OSD_E_NO_PARTITION. */
 enum osd_status osd_objects_facts_made(struct osd_objects *objects, enum osd_object_type type,
 				       struct osd_object_id id, struct osd_object_facts *ret_facts);
