@@ -95,21 +95,20 @@ static void plan(struct stack_write *write, uint64_t whole)
 	write->versioned = from % block || rest || write->start > whole;
 }
 
-static enum osd_status load(struct osd_command_context *ctx, struct stack_write *write,
-			    const struct osd_data_version *wanted)
+/* OSD_E_CONFLICT: the object was changed meanwhile. */
+static enum osd_status load_once(struct osd_command_context *ctx, struct stack_write *write,
+				 const struct osd_data_version *wanted)
 {
 	struct osd_stack_run *run = &write->run;
 	struct osd_object *object = write->source ? write->source : ctx->object;
 	struct osd_version_check check = {.wanted = &write->version};
 	uint64_t whole = 0;
 	size_t got = 0;
-	enum osd_status status = OSD_E_CONFLICT;
+	enum osd_status status = osd_stack_answer_look(object, ctx->data_flags, wanted, &whole,
+						       &write->version);
 
-	for (unsigned i = 0; i < TRIES && status == OSD_E_CONFLICT; i++)
-		status = osd_stack_answer_look(object, ctx->data_flags, wanted, &whole,
-					       &write->version);
 	if (status != OSD_OK)
-		return status == OSD_E_CONFLICT ? OSD_E_BUSY : status;
+		return status;
 	plan(write, whole);
 	if (!write->computes)
 		return OSD_OK;
@@ -124,9 +123,19 @@ static enum osd_status load(struct osd_command_context *ctx, struct stack_write 
 	run->offset = write->first;
 	status = osd_object_read_with(object, write->first, run->data, run->length, ctx->data_flags,
 				      &check, &got);
-	if (status == OSD_E_VERSION)
-		return wanted ? status : OSD_E_BUSY;
-	return status == OSD_OK && got != run->length ? OSD_E_BUSY : status;
+	if (status == OSD_E_VERSION || (status == OSD_OK && got != run->length))
+		return wanted ? OSD_E_VERSION : OSD_E_CONFLICT;
+	return status;
+}
+
+static enum osd_status load(struct osd_command_context *ctx, struct stack_write *write,
+			    const struct osd_data_version *wanted)
+{
+	enum osd_status status = OSD_E_CONFLICT;
+
+	for (unsigned i = 0; i < TRIES && status == OSD_E_CONFLICT; i++)
+		status = load_once(ctx, write, wanted);
+	return status == OSD_E_CONFLICT ? OSD_E_BUSY : status;
 }
 
 /* The bytes that readers will see: those that were computed, zeros behind them, and the command's. */
