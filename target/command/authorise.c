@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "command/authorise_impl.h"
 #include "command/own_job.h"
+#include "command/phase.h"
 #include "command/resolve.h"
 
 #define SCOPE_MASK 0x7
@@ -99,7 +100,8 @@ enum osd_status osd_authorise(struct osd_command_context *ctx)
 	return permits(request, &ctx->facts, &access);
 }
 
-/* If the id belongs to another object by now, the check is as if that one had been addressed. */
+/* If the id belongs to another object by now, the check is as if that one had been addressed.  What a command changes is
+ * locked first: it is the one that is changed. */
 enum osd_status osd_authorise_again(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
@@ -109,7 +111,12 @@ enum osd_status osd_authorise_again(struct osd_command_context *ctx)
 
 	if (osd_authorise_is_open(request))
 		return OSD_OK;
-	status = osd_txn_facts(ctx->txn, request->object, false, &facts);
+	status = osd_phase_txn_flags(request) & OSD_TXN_READ_ONLY
+			 ? OSD_OK
+			 : osd_object_hold(ctx->txn, request->object);
+	if (status == OSD_OK ||
+	    status == OSD_E_CONTRACT) /* a directory of a view is never changed */
+		status = osd_txn_facts(ctx->txn, request->object, false, &facts);
 	if (status != OSD_OK)
 		return status;
 	if (facts.created_ms == ctx->facts.created_ms && facts.tag == 0)

@@ -210,6 +210,55 @@ static void test_write(void)
 	check("1234\0\0\0\0");
 }
 
+/* ---- the object addressed ----------------------------------------------------------------------- */
+
+static enum osd_status remove_in(struct osd_txn *txn, void *arg)
+{
+	struct osd_command_context *ctx = arg;
+	enum osd_status status;
+
+	ctx->txn = txn;
+	status = osd_authorise_again(ctx);
+	return status == OSD_OK ? osd_user_object_remove(txn, source) : status;
+}
+
+/* The capability is for the object of that time. */
+static enum osd_status remove_it(void)
+{
+	struct osd_object_facts facts;
+	struct osd_request request = {.def = osd_command_find(OSD_SA_REMOVE),
+				      .object = source,
+				      .object_type = OSD_USER_OBJECT,
+				      .nexus = {.initiator_name = "", .address = ""}};
+	struct osd_command_context ctx = {
+		.request = &request, .def = request.def, .addressed = source, .objects = objects};
+
+	CHECK_EQ(osd_objects_facts(objects, source, false, &facts), OSD_OK);
+	request.security.proof.grant =
+		(struct osd_grant){.verified = true,
+				   .capability = {.object_type = OSD_USER_OBJECT,
+						  .object_created_ms = facts.created_ms,
+						  .descriptor_type = OSD_CAPDESC_OBJECT,
+						  .permissions = OSD_PERM_REMOVE,
+						  .allowed_partition_id = PID,
+						  .allowed_object_id = source.object_id}};
+	return osd_txn_run(objects, 0, remove_in, &ctx);
+}
+
+static void replace_source(void)
+{
+	do_it(take_away, source);
+	do_it(make, source);
+}
+
+static void test_remove(void)
+{
+	replace = replace_source;
+	CHECK_EQ(remove_it(), OSD_E_CDB_FIELD);
+	CHECK(!replace);
+	CHECK_EQ(remove_it(), OSD_OK);
+}
+
 /* ---- a second collection -------------------------------------------------------------------------- */
 
 static enum osd_status collect(struct osd_txn *txn, void *arg)
@@ -307,6 +356,7 @@ int main(void)
 	test_object();
 	test_base();
 	test_write();
+	test_remove();
 	do_it(collect, asked);
 	do_it(collect, second);
 	test_second(OSD_SA_CREATE_USER_TRACKING_COLLECTION);
