@@ -104,8 +104,8 @@ static enum osd_status load_once(struct osd_command_context *ctx, struct stack_w
 	struct osd_version_check check = {.wanted = &write->version};
 	uint64_t whole = 0;
 	size_t got = 0;
-	enum osd_status status = osd_stack_answer_look(object, ctx->data_flags, wanted, &whole,
-						       &write->version);
+	enum osd_status status =
+		osd_stack_answer_look(object, ctx->data_flags, wanted, &whole, &write->version);
 
 	if (status != OSD_OK)
 		return status;
