@@ -289,14 +289,18 @@ def test_an_interrupt_between_sending_and_noting_a_command(
 class Interrupts:
     """Profiles this thread, and interrupts it in connection.py at the call with this number.
 
-    There, at the beginning of a function and when one of C returns, Python handles signals.
+    There, at the beginning of a function and when one of C returns, Python handles signals.  The end of an
+    earlier test's session may come at any time, and does not count.
     """
 
     def __init__(self, number: int) -> None:
         self.left = number
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        if frame.f_code.co_filename == connection.__file__ and event in ("call", "c_return"):
+        code = frame.f_code
+        if code is Connection.__del__.__code__ or code.co_filename != connection.__file__:
+            return
+        if event in ("call", "c_return"):
             self.left -= 1
             if not self.left:
                 sys.setprofile(None)
