@@ -14,6 +14,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -92,6 +93,7 @@ class Link:
         self.role = LOST
         self.boot: str | None = None
         self.trouble = "not connected yet"
+        self._settled = asyncio.Event()
         self.socket: socket.socket | None = None
         self.serials = itertools.cycle(range(1, 1 << 32))
         self.waiting: dict[int, asyncio.Future[Frame]] = {}
@@ -111,6 +113,11 @@ class Link:
             steady = clock() - began > self.timing.again_most
             delay = self.timing.again if steady else min(2 * delay, self.timing.again_most)
             await asyncio.sleep(delay)
+
+    async def settle(self) -> None:
+        """Wait for the end of the first attempt, which gives a reading or trouble."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._settled.wait(), self.timing.answer)
 
     async def request(self, kind: Type, **keys: object) -> dict[str, Any]:
         """Ask, and return the answer's fields.
@@ -173,6 +180,7 @@ class Link:
                 await self.request(Type.WATCH, interval_ms=interval)
                 watching = interval
                 self.hear(await self.request(Type.SNAPSHOT))  # the first is worth not waiting for
+                self._settled.set()
             await asyncio.sleep(self.timing.hello)
 
     async def _hello(self) -> None:
@@ -207,6 +215,7 @@ class Link:
 
     def _lose(self, why: str) -> None:
         """Told once; the same again is no news."""
+        self._settled.set()
         if self.role == LOST and why == self.trouble:
             return
         LOG.warning("%s: %s", self.path, why)

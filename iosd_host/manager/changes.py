@@ -101,6 +101,7 @@ class Changes:
     async def _tell(self, target: ManagedTarget, request: AdminRequest, wish: _Wanted) -> None:
         """Let the target do it.  Raises: RequestRefused."""
         link = target.link
+        await link.settle()
         if link.role == LOST:
             raise RequestRefused("no-target", f"'{target.name}' cannot be reached: {link.trouble}")
         if link.role == STANDBY:
@@ -119,6 +120,7 @@ class Changes:
         self, target: ManagedTarget, request: AdminRequest, kind: Type, keys: Mapping[str, Any]
     ) -> dict[str, Any]:
         """A request to the target for an administrator.  Raises: RequestRefused."""
+        await target.link.settle()
         try:
             return await target.ask(kind, request.who, request.why, **keys)
         except LinkLost as error:

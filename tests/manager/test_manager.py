@@ -126,6 +126,17 @@ def told(target: FakeTarget, kind: Type = Type.POOL) -> list[dict[str, str]]:
 
 
 @in_loop
+async def test_a_change_right_after_the_start_waits_for_the_target(folder: Path) -> None:
+    async with faked(folder) as target, managing(folder, target.path) as desk:
+        await desk.ask("pool.set", target="t", pool="default", values={"max": 3})
+        assert told(target) == [{"name": "default", "max": "3"}]
+    (folder / "two").mkdir()
+    async with managing(folder / "two", folder / "absent") as desk:
+        error = await desk.refused("pool.set", target="t", pool="default", values={"max": 3})
+        assert "cannot connect" in error["message"]
+
+
+@in_loop
 async def test_policy_decides(folder: Path) -> None:
     async with faked(folder) as target, managing(folder, target.path) as desk:
         await ready(desk)
