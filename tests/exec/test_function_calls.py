@@ -92,7 +92,7 @@ def test_the_end_of_a_long_report_is_kept(functions: Functions) -> None:
 def test_a_limit_is_a_failure(functions: Functions) -> None:
     functions.put(CODE, name="f", methods=METHODS)
     with pytest.raises(pyosd.JobTimeout):
-        functions.call("f", method="spins", limits=Limits(wall=0.2))
+        functions.call("f", method="spins", limits=Limits(wall=0.2, cpu=50))
     found = functions.calls("f").failure
     assert found is not None and (found.reason, found.method) == (WALL_LIMIT, "spins")
 

@@ -227,7 +227,7 @@ def test_a_secret_of_one_job_is_nowhere_in_any_other(
         PLANT + last_words,
         zone=zone,
         args={"secret": SECRET.decode()},
-        limits=pyosd.Limits(wall=1.0 if reason == 301 else WAIT_S),
+        limits=pyosd.Limits(wall=1.0 if reason == 301 else WAIT_S, cpu=WAIT_S),
     )
     assert first.wait(WAIT_S).reason == reason
     second = target.exec("print('up', flush=True)\nwhile True: pass", zone=zone)

@@ -122,7 +122,7 @@ def test_long_stderr_keeps_both_ends(target: Target) -> None:
 @pytest.mark.parametrize(
     ("code", "limits", "state", "reason"),
     [
-        ("while True: pass", Limits(wall=0.2), JobState.TIMEOUT, 301),
+        ("while True: pass", Limits(wall=0.2, cpu=50), JobState.TIMEOUT, 301),
         ("while True: pass", Limits(cpu=0.2), JobState.LIMIT_EXCEEDED, 302),
         ("bytearray(300 << 20)", Limits(mem="64MiB"), JobState.OUT_OF_MEMORY, 303),
         ("while True: print('x' * 999)", Limits(output=100_000), JobState.LIMIT_EXCEEDED, 304),
