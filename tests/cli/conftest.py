@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing, shared
 
 Run = Callable[..., Result]
+LARGE = (3 << 20) + 5
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +54,35 @@ def pid(osd: Run) -> str:
 def obj(osd: Run, pid: str) -> ObjectRef:
     """An object that holds twenty bytes."""
     return ObjectRef.parse(osd("obj", "write", pid, data=b"the quick brown fox\n").stdout.strip())
+
+
+@pytest.fixture
+def top(pid: str) -> str:
+    """The path of the test's partition."""
+    return f"/{pid}"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder with some of everything."""
+    folder, made = tmp_path / "photos", random.Random(5)
+    for name, length in {
+        "a.jpg": 10,
+        "empty": 0,
+        "2024/b c.jpg": 70_000,
+        "2024/deep/ünder/large.bin": LARGE,
+        "2025/exact": 1 << 20,
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(made.randbytes(length))
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def lines(osd: Run, *words: object) -> list[str]:
+    return osd(*words).stdout.splitlines()

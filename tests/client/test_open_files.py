@@ -167,17 +167,6 @@ def test_nothing_is_appended_twice(
     assert bytes(target.fs.read_bytes(f"{top}/f")) == b"once"
 
 
-def test_a_refused_append_is_repeated(target: Target, top: str, full: list[ObjectRef]) -> None:
-    file = target.open(f"{top}/f", "ab")
-    file.write(bytes(5000))
-    with pytest.raises(NoSpace):
-        file.flush()
-    none = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, b"\xff" * 8)
-    target.set_attributes(ref(full[0].partition_id), [none])
-    file.close()
-    assert bytes(target.fs.read_bytes(f"{top}/f")) == b"as it was" + bytes(5000)
-
-
 @pytest.mark.parametrize("mode", ["w", "wb", "w+b", "x"])
 def test_a_failed_block_changes_nothing(
     target: Target, zone: ObjectRef, top: str, mode: str
@@ -223,15 +212,18 @@ def test_a_failed_write_changes_nothing(
     assert not target.fs.exists(f"{top}/g")
 
 
-def test_a_write_that_succeeds_later(target: Target, top: str, full: list[ObjectRef]) -> None:
-    file = target.open(f"{top}/f", "wb")
+@pytest.mark.parametrize(("mode", "before"), [("wb", b""), ("ab", b"as it was")])
+def test_a_write_that_succeeds_later(
+    target: Target, top: str, full: list[ObjectRef], mode: str, before: bytes
+) -> None:
+    file = target.open(f"{top}/f", mode)
     file.write(bytes(5000))
     with pytest.raises(NoSpace):
         file.flush()
     none = AttributeValue(Page.PARTITION_QUOTAS, 0x10001, b"\xff" * 8)
     target.set_attributes(ref(full[0].partition_id), [none])
     file.close()
-    assert bytes(target.fs.read_bytes(f"{top}/f")) == bytes(5000)
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == before + bytes(5000)
 
 
 def test_a_failed_write_without_a_buffer(

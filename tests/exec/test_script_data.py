@@ -298,21 +298,12 @@ def test_killing_a_script_ends_its_functions(
 def test_a_script_at_its_limit_ends_its_functions(
     target: pyosd.Target, functions: Functions, obj: ObjectRef, run: Run
 ) -> None:
-    odd = put(functions, ODD, SAME)
-    functions.attach(obj, [FunctionStage(odd, parameters="how=hangs")])
-    status = run(READ, zone=obj, limits=pyosd.Limits(wall=1.0), grace=0.5)
-    assert status.state is JobState.TIMEOUT
-    until(lambda: not functions.calls(odd).under_way, "the function still runs")
-
-
-def test_a_script_at_its_limit_does_not_wait_for_a_function(
-    target: pyosd.Target, functions: Functions, obj: ObjectRef, run: Run
-) -> None:
-    """It ends by itself; at the end of its grace time it would be killed."""
+    """It does not wait for them: at the end of its grace time it would be killed."""
     odd = put(functions, ODD, SAME)
     functions.attach(obj, [FunctionStage(odd, parameters="how=hangs")])
     status = run(READ, zone=obj, limits=pyosd.Limits(wall=1.0), grace=5.0)
     assert status.state is JobState.TIMEOUT and not status.signal
+    until(lambda: not functions.calls(odd).under_way, "the function still runs")
 
 
 def test_refusals(

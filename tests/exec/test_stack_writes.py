@@ -36,6 +36,7 @@ from tests.exec.test_stacks import (
     whole,
 )
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -208,7 +209,7 @@ def test_an_object_is_emptied_while_a_write_is_computed(
     target.write(obj, 0, b"a" * 128)
     with ThreadPoolExecutor() as pool:
         written = pool.submit(target.write, obj, 64, b"slow" * 16)
-        time.sleep(0.3)  # enough for the function to begin; it takes longer
+        until(lambda: functions.calls(slow).under_way, "the function never ran")
         target.set_attributes(obj, [AttributeValue(*LOGICAL_LENGTH, bytes(8))])
         written.result()
     assert whole(target, obj) in (bytes(64) + b"slow" * 16, b"")

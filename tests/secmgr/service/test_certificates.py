@@ -17,7 +17,7 @@ from iosd_secmgr.keys import pki
 from iosd_secmgr.records import store
 from pyosd import errors
 from pyosd.secmgr.certificate_request import new_request
-from pyosd.secmgr.client import Client, SecmgrRefused
+from pyosd.secmgr.client import Client, SecmgrRefused, SecmgrUnreachable
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import write_private
 from tests.harness import SOURCE
@@ -163,9 +163,9 @@ def test_the_authoritys_certificate_is_renewed(
             assert user.call("whoami")["user"] == "root"
             served.ca = tmp_path / "copy.pem"
             if change == "ended":
-                with pytest.raises(errors.Unreachable, match="certificate has expired") as caught:
+                with pytest.raises(SecmgrUnreachable, match="certificate has expired") as caught:
                     served.admin.call("whoami")
-                assert f"the certificate in {served.ca} has ended" in str(caught.value.hint)  # type: ignore[attr-defined]
+                assert f"the certificate in {served.ca} has ended" in str(caught.value.hint)
             else:
                 assert served.admin.call("whoami")["user"] == "root"
             served.ca = path
