@@ -17,6 +17,7 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -259,6 +260,7 @@ class ManagerClient:
         self.monitor = self.socket.get_monitor_socket()
         self.known = False  # the handshake has been done
         self.hung_up = 0  # connections that were closed before it
+        self.refused: ManagerError | None = None  # why there will be no connection
         try:
             self.socket.connect(access.url)
         except zmq.ZMQError as error:
@@ -306,8 +308,8 @@ class ManagerClient:
             "user": user_name() if user is None else user,
             "why": why,
         }
-        self.socket.send_multipart([b"", json.dumps(request).encode()])
         until = time.monotonic() + self.timeout_s
+        self._send(json.dumps(request).encode(), until)
         while True:
             answer = self._receive(until)
             if answer.get("id") == serial:
@@ -320,27 +322,43 @@ class ManagerClient:
         result = answer.get("result")
         return result if isinstance(result, dict) else {"result": result}
 
+    def _send(self, request: bytes, until: float) -> None:
+        """Raises: ManagerError: as _wait().  ZeroMQ would wait for ever once the key has been refused."""
+        while True:
+            with suppress(zmq.Again):
+                self.socket.send_multipart([b"", request], zmq.NOBLOCK)
+                return
+            self._wait(zmq.POLLOUT, until)
+
     def _receive(self, until: float) -> dict[str, Any]:
         """The next answer.  Raises: ManagerError: none comes, or no key of ours is known there."""
+        self._wait(zmq.POLLIN, until)
+        try:
+            answer = json.loads(self.socket.recv_multipart()[-1])
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict) or answer.get("schema") != SCHEMA:
+            raise ManagerError(
+                "version", f"the manager at {self.access.url} does not speak {SCHEMA}"
+            )
+        return answer
+
+    def _wait(self, event: int, until: float) -> None:
+        """Wait until the socket can receive or send.
+
+        Raises: ManagerError: it can't, or no key of ours is known there.
+        """
         poller = zmq.Poller()
-        poller.register(self.socket, zmq.POLLIN)
+        poller.register(self.socket, event)
         poller.register(self.monitor, zmq.POLLIN)
-        while (left := until - time.monotonic()) > 0:
+        while not self.refused and (left := until - time.monotonic()) > 0:
             ready = dict(poller.poll(int(left * 1000) + 1))
             if self.monitor in ready:
                 # zmq.utils.monitor would read it too, and import asyncio for that.
                 self._heed(EVENT.unpack_from(self.monitor.recv_multipart()[0])[0])
             if self.socket in ready:
-                try:
-                    answer = json.loads(self.socket.recv_multipart()[-1])
-                except (ValueError, RecursionError):
-                    answer = None
-                if not isinstance(answer, dict) or answer.get("schema") != SCHEMA:
-                    raise ManagerError(
-                        "version", f"the manager at {self.access.url} does not speak {SCHEMA}"
-                    )
-                return answer
-        raise ManagerError(
+                return
+        raise self.refused or ManagerError(
             "unreachable",
             f"the manager at {self.access.url} has not answered within {self.timeout_s:g} s",
             "if this was a change: 'osd manager changes' says whether it was made",
@@ -351,11 +369,12 @@ class ManagerClient:
         if event == zmq.Event.HANDSHAKE_SUCCEEDED:
             self.known = True
         elif event == zmq.Event.HANDSHAKE_FAILED_AUTH:
-            raise ManagerError(
+            self.refused = ManagerError(
                 "not-permitted",
                 f"the manager at {self.access.url} does not know this key",
                 "ask its administrator for one: osd manager keys add",
             )
+            raise self.refused
         elif event == zmq.Event.DISCONNECTED and not self.known:
             self.hung_up += 1
             if (
