@@ -375,13 +375,13 @@ class KeyManager:
         voiding: credentials given so far will be worthless: no more are given meanwhile.
         """
         with self._target_lock(target):
-            if voiding:
-                with self._lock:
-                    self._changing.add(target)
-            with self._database.transaction() as tx:
-                record = store.target(tx, target)
-                left = self._keys.intents(tx, target)
             try:
+                if voiding:
+                    with self._lock:
+                        self._changing.add(target)
+                with self._database.transaction() as tx:
+                    record = store.target(tx, target)
+                    left = self._keys.intents(tx, target)
                 with self._session(record, who) as work:
                     if left:
                         work.recover()

@@ -21,7 +21,7 @@ from iosd_secmgr.keys.keystore import Level
 from iosd_secmgr.keys.manager import KeyManager, new_target
 from iosd_secmgr.records import store
 from iosd_secmgr.records.audit import Head
-from iosd_secmgr.records.database import Transaction
+from iosd_secmgr.records.database import DatabaseFault, Transaction
 from iosd_secmgr.records.store import TargetRecord
 from pyosd import errors
 from pyosd.secmgr.errors import SecmgrError
@@ -397,6 +397,23 @@ def test_the_schedule_goes_on_after_the_database_failed(
     world.keys.start()
     assert failed.wait(DEADLINE_S)
     until(lambda: credential(world).capability.key_version > before, "no key was rotated")
+
+
+def test_a_change_that_cannot_begin_holds_no_credential_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credentials wait while keys change.  As the change never began, nothing would have ended the wait."""
+    taken_over(world)
+    target = store.target
+
+    def once(tx: Transaction, name: str) -> TargetRecord:
+        monkeypatch.setattr(store, "target", target)
+        raise DatabaseFault("no space left")
+
+    monkeypatch.setattr(store, "target", once)
+    with pytest.raises(DatabaseFault):
+        world.keys.rotate("root", TARGET, Level.ROOT)
+    all_good(world)
 
 
 def test_the_head_of_the_log_is_kept_after_a_failure(
