@@ -99,6 +99,17 @@ void osd_flow_call_sweep(struct osd_flow *flow)
 		osd_flow_sweep(flow->exec);
 }
 
+/* The end of the target waits for the sweep. */
+static bool is_stopping(struct osd_exec *exec)
+{
+	bool stopping;
+
+	osd_lock(&exec->lock);
+	stopping = exec->stopping;
+	osd_unlock(&exec->lock);
+	return stopping;
+}
+
 void osd_flow_sweep(void *arg)
 {
 	struct osd_exec *exec = arg;
@@ -114,7 +125,7 @@ void osd_flow_sweep(void *arg)
 		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		if (status != OSD_OK)
 			failed = status;
-		for (size_t i = 0; i < sweep.count; i++) {
+		for (size_t i = 0; i < sweep.count && !is_stopping(exec); i++) {
 			status = try_removal(exec, sweep.ids[i]);
 			sweep.stay += status != OSD_OK;
 			if (status == OSD_E_BUSY)
@@ -122,7 +133,7 @@ void osd_flow_sweep(void *arg)
 			else if (status != OSD_OK && !osd_status_is_gone(status))
 				failed = status;
 		}
-	} while (sweep.count == SWEEP_AT_ONCE);
+	} while (sweep.count == SWEEP_AT_ONCE && !is_stopping(exec));
 	if (failed != OSD_OK)
 		osd_warning("cannot sweep expired jobs: %s", osd_status_info(failed)->name);
 	osd_lock(&exec->lock);

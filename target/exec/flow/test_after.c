@@ -323,6 +323,24 @@ static void test_close_under_way(void)
 	osd_objects_close(objects);
 }
 
+/* The end of the target does not wait until all records that have expired are removed. */
+static void test_sweep_stops(void)
+{
+	struct osd_object_id job;
+
+	osd_helper_stop(&exec->flow->sweeper); /* no other sweep removes the record */
+	CHECK(submit("alice", 0, &job) == OSD_OK);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	set_expiry(job, 1, false);
+	osd_lock(&exec->lock);
+	exec->stopping = true;
+	osd_unlock(&exec->lock);
+	osd_flow_sweep(exec);
+	CHECK(has_record(job));
+	osd_exec_close(exec);
+	osd_objects_close(objects);
+}
+
 int main(void)
 {
 	fill_store();
@@ -336,5 +354,7 @@ int main(void)
 	test_begin(1);
 	test_late();
 	test_close_under_way();
+	fill_store();
+	test_sweep_stops();
 	return 0;
 }
