@@ -2,15 +2,17 @@
 /* test_unit.c -- many requests from several threads over a store in memory, while the pool
  * grows and shrinks: each is answered once, writes and reads of one object do not mix, FORMAT
  * OSD waits for what runs and refuses what comes, close waits for everything, long commands leave a
- * worker to short ones.  Runs under the
+ * worker to short ones, more workers take what waits.  Runs under the
  * thread sanitizer. */
 #include "unit/unit.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/test.h"
+#include "unit/unit_impl.h"
 #include "wire/cursor.h"
 
 #define PID	  UINT64_C(0x10000)
@@ -18,6 +20,7 @@
 #define ROUNDS	  200
 #define BLOCK	  512u
 #define NOT_READY 0x0404
+#define HOLD	  "/tmp/iosd-test-hold-XXXXXX"
 
 struct client {
 	pthread_t thread;
@@ -207,18 +210,12 @@ static void open_unit(const char *options)
 	osd_config_release(&config);
 }
 
-/* More PUNCHes than workers, none of which ends while the file exists; of some the object is the same. */
-static void test_long_commands(unsigned workers)
+/* Opens a unit with five objects, in which no PUNCH ends while the file exists; its name replaces HOLD. */
+static void open_held(unsigned workers, char hold[sizeof(HOLD)])
 {
-	static struct call punches[8];
-	char hold[] = "/tmp/iosd-test-hold-XXXXXX", options[128];
-	struct osd_cdb cdb = {.service_action = OSD_SA_PUNCH,
-			      .partition_id = PID,
-			      .starting_byte_address = 10,
-			      .length = 20,
-			      .attributes.format = OSD_CDBFMT_LIST};
-	int fd = mkstemp(hold);
+	char options[128];
 	struct call call;
+	int fd = mkstemp(hold);
 
 	CHECK(fd >= 0);
 	close(fd);
@@ -230,11 +227,32 @@ static void test_long_commands(unsigned workers)
 		CHECK_EQ(run(&call, OSD_SA_CREATE, PID + i, 0), OSD_SAM_GOOD);
 		CHECK_EQ(run(&call, OSD_SA_WRITE, PID + i, BLOCK), OSD_SAM_GOOD);
 	}
-	for (unsigned i = 0; i < 8; i++) {
-		call_init(&punches[i]);
-		cdb.object_id = PID + i % 4;
-		submit(&punches[i], &cdb);
-	}
+}
+
+static void submit_punch(struct call *call, uint64_t oid)
+{
+	const struct osd_cdb cdb = {.service_action = OSD_SA_PUNCH,
+				    .partition_id = PID,
+				    .object_id = oid,
+				    .starting_byte_address = 10,
+				    .length = 20,
+				    .attributes.format = OSD_CDBFMT_LIST};
+
+	call_init(call);
+	submit(call, &cdb);
+}
+
+/* More PUNCHes than workers; of some the object is the same. */
+static void test_long_commands(unsigned workers)
+{
+	static struct call punches[8];
+	char hold[] = HOLD;
+	struct call call;
+
+	open_held(workers, hold);
+	call_init(&call);
+	for (unsigned i = 0; i < 8; i++)
+		submit_punch(&punches[i], PID + i % 4);
 	for (unsigned i = 0; i < 10; i++) {
 		CHECK_EQ(run(&call, OSD_SA_WRITE, PID + 4, BLOCK), OSD_SAM_GOOD);
 		CHECK_EQ(run(&call, OSD_SA_READ, PID + 4, BLOCK), OSD_SAM_GOOD);
@@ -247,6 +265,48 @@ static void test_long_commands(unsigned workers)
 	osd_unit_close(unit);
 }
 
+static void await_busy(unsigned workers)
+{
+	struct osd_unit_load load;
+
+	osd_unit_load(unit, &load);
+	while (load.busy != workers) {
+		sched_yield();
+		osd_unit_load(unit, &load);
+	}
+}
+
+/* All threads are busy with long commands, and another waits.  More workers start it at once, although nothing else
+ * comes. */
+static void test_more_workers(void)
+{
+	static struct call punches[3];
+	char hold[] = HOLD;
+	bool idle = false;
+
+	open_held(1, hold);
+	while (!idle) {
+		sched_yield();
+		osd_lock(&unit->lock);
+		idle = unit->idle_workers == 2;
+		if (idle) {
+			unit->wanted = 3; /* of which two run long commands */
+			unit->most_of[OSD_SPAN_MOVES] = 3; /* on a host with few processors, too */
+		}
+		osd_unlock(&unit->lock);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		submit_punch(&punches[i], PID + i);
+		await_busy(i < 2 ? i + 1 : 2);
+	}
+	CHECK_EQ(osd_unit_set_workers(unit, 4), 4);
+	await_busy(3);
+	CHECK_EQ(unlink(hold), 0);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_EQ(wait_done(&punches[i]), OSD_SAM_GOOD);
+	osd_unit_close(unit);
+}
+
 int main(void)
 {
 	open_unit("memory=1;workers=3");
@@ -255,5 +315,6 @@ int main(void)
 	test_close();
 	for (unsigned workers = 1; workers <= 3; workers++)
 		test_long_commands(workers);
+	test_more_workers();
 	return 0;
 }

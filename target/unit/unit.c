@@ -306,6 +306,7 @@ unsigned osd_unit_set_workers(struct osd_unit *unit, unsigned workers)
 		unit->wanted = 0;
 	workers = unit->wanted;
 	pthread_cond_broadcast(&unit->ready);
+	call_worker(unit); /* a request may wait only because there were too few */
 	osd_unlock(&unit->lock);
 	return workers;
 }
