@@ -112,10 +112,10 @@ class _Watcher:
         with self._lock:
             if job in self._jobs:
                 return
-            self._jobs.append(job)
-            if not self._running:
-                self._running = True
+            if not self._running:  # a thread may not be to be had: the next job tries again
                 threading.Thread(target=self._run, name="pyosd-jobs", daemon=True).start()
+                self._running = True
+            self._jobs.append(job)
 
     def _run(self) -> None:
         backoff = Backoff()

@@ -134,6 +134,25 @@ def test_a_watcher_survives_nonsense() -> None:
     assert Future.result(second.watch(), DEADLINE_S) == 5
 
 
+def test_a_watcher_whose_thread_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def no_more(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        raise RuntimeError("can't start new thread")
+
+    def carry(dialogue: Any) -> float:
+        dialogue.close()
+        end(job, 5)
+        return 0.0
+
+    job = Carrier(carry).job()
+    monkeypatch.setattr(threading.Thread, "start", no_more)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        job.watch()
+    assert Future.result(job.watch(), DEADLINE_S) == 5
+
+
 def one() -> int:
     return 1
 
