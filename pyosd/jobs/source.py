@@ -31,6 +31,15 @@ from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
 # Before 3.11.5, ast.parse() in one thread may fail because of one in another: they share a depth.
 _PARSING = threading.Lock()
 
+
+def _after_fork() -> None:
+    """A thread that held it is not in this process."""
+    if _PARSING.locked():
+        _PARSING.release()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
 Code: TypeAlias = str | bytes | os.PathLike[str] | Callable[..., object]
 """Source text, the path of a script, or a function to send."""
 

@@ -8,6 +8,8 @@ import math
 import os
 import random
 import statistics
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from json import loads
@@ -29,8 +31,21 @@ from pyosd.jobs.source import (
 from pyosd.jobs.submission import prepare
 from pyosd.types import ROOT
 from pyosd.wire.exec_params import ArgsEncoding, ExecFlag
+from tests.waiting import DEADLINE_S
 
 FACTOR = 3
+FORKED = f"""
+import os, signal
+from pyosd.cluster.near import run_slice
+from pyosd.jobs import source
+source._PARSING.acquire()  # as a thread that the child does not have
+child = os.fork()
+if child:
+    os._exit(os.waitpid(child, 0)[1] != 0)
+signal.alarm({DEADLINE_S:.0f})
+source.function_source(run_slice)
+os._exit(0)
+"""
 
 
 def plain(a: int, *rest: int, b: int = 2) -> int:
@@ -169,3 +184,8 @@ def test_byte_code_is_known_by_its_path() -> None:
     assert is_bytecode(Path("a/job.pyc"))
     assert not is_bytecode(Path("job.py"))
     assert not is_bytecode("job.pyc"), "text is source"
+
+
+def test_a_forked_child_sends_functions_while_a_thread_of_its_parent_does() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
