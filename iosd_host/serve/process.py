@@ -72,6 +72,7 @@ class SupervisedProcess:
         up: called after each successful start, with True for a restart.
         noise: texts; the log leaves out lines with one of them.
         before: called before each start.
+        sign: how a line begins that `ready` waits for; `said` is the first such line of this start.
     """
 
     name: str
@@ -82,10 +83,12 @@ class SupervisedProcess:
     up: Callable[[bool], None] = lambda again: None
     noise: Sequence[str] = ()
     before: Callable[[], None] = lambda: None
+    sign: str | None = None
     reader: asyncio.Task[None] | None = None
     process: asyncio.subprocess.Process | None = None
     pipe: asyncio.ReadTransport | None = None
     lines: list[str] = field(default_factory=list)
+    said: str | None = None
     stopping: bool = False
 
     @property
@@ -100,6 +103,7 @@ class SupervisedProcess:
             ProcessFailed: it ended, or did not serve in time; it runs no more.
         """
         self.lines = []
+        self.said = None
         self.before()
         # A pipe of our own: wait() of Python 3.11 waits until one of its own is closed by all, also by
         # those whom the process has left behind.
@@ -214,5 +218,7 @@ class SupervisedProcess:
             line = raw.decode(errors="backslashreplace").rstrip()
             if not line or any(part in line for part in self.noise):
                 continue
+            if self.said is None and self.sign is not None and line.startswith(self.sign):
+                self.said = line  # apart: more lines may come with it than `lines` keeps
             self.lines = [*self.lines[1 - LAST_LINES :], line]
             logs.relay(self.name, line)

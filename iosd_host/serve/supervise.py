@@ -146,13 +146,19 @@ class Supervisor:
             return in_scope(["setpriv", "--pdeathsig", "TERM", "--", *words])
 
         async def ready() -> None:
-            while not (said := [line for line in service.lines if line.startswith(SANDBOXD_READY)]):
+            while service.said is None:
                 await asyncio.sleep(0.01)
-            self.level = said[0].removeprefix(SANDBOXD_READY)
+            self.level = service.said.removeprefix(SANDBOXD_READY)
             service.command = command()
 
         service = SupervisedProcess(
-            "iosd-sandboxd", command(), plain_environment(), ready, terminate, self._came_up
+            "iosd-sandboxd",
+            command(),
+            plain_environment(),
+            ready,
+            terminate,
+            self._came_up,
+            sign=SANDBOXD_READY,
         )
         return service
 

@@ -149,6 +149,24 @@ def test_who_holds_its_pipe_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch
     asyncio.run(body())
 
 
+MANY_LINES = "ready full\\n" + "a pool has ended\\n" * 2 * service_module.LAST_LINES
+
+
+def test_a_sign_is_seen_also_if_many_lines_follow_at_once() -> None:
+    async def body() -> None:
+        async def ready() -> None:
+            await until(lambda: bool(service.lines) and "ready full" not in service.lines)
+            await until(lambda: service.said is not None)
+
+        service = make("sh", "-c", f"printf '{MANY_LINES}'; exec sleep 1000", ready=ready)
+        service.sign = "ready "
+        await service.start()
+        assert service.said == "ready full"
+        await service.stop()
+
+    asyncio.run(body())
+
+
 def test_a_death_leads_to_a_new_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "BACKOFF_FIRST_S", 0.01)
 
