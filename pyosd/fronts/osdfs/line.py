@@ -89,12 +89,14 @@ class PatientSession:
         while True:
             try:
                 await self.target.test_unit_ready()
+                break
             except errors.Unreachable:
-                await asyncio.sleep(delay)
-                delay = min(delay * 1.5, _PROBE_MOST)
-                continue
+                pass
             except errors.OSDError:
-                pass  # an answer, whatever it says
-            break
+                break  # an answer, whatever it says
+            except Exception as error:  # for lack of memory or threads: nobody else would ask again
+                _log.error("cannot ask the target: %s", str(error) or type(error).__name__)
+            await asyncio.sleep(delay)
+            delay = min(delay * 1.5, _PROBE_MOST)
         _log.warning("the target is back after %.1f s", time.monotonic() - self._lost_at)
         self._up.set()
