@@ -28,7 +28,6 @@ from tests.e2e.trial import (
     OUT_OF_RESOURCES,
     PROTOCOL_ERROR,
     REPORT_LUNS,
-    SHORT_S,
     Trial,
     cdb_of,
     recorded,
@@ -64,7 +63,7 @@ def test_unknown_pdu(trial: Trial) -> None:
 
 def test_cdb_longer_than_260(trial: Trial) -> None:
     session = trial.session(trial.daemon()).ready()
-    session.socket.settimeout(5 if trial.hardened else SHORT_S)
+    trial.offends(session)
     session.scsi(LIST, ahs=ahs_cdb(300 - 15, LIST[16:] + bytes(64)))
     outcome = session.outcome()
     trial.judge(outcome == "nothing")
@@ -87,7 +86,8 @@ AHS = {
 def test_header_segment(trial: Trial, name: str) -> None:
     """By a stock daemon not answered, or not seen."""
     daemon = trial.daemon()
-    session = trial.session(daemon, None if trial.hardened else SHORT_S)
+    session = trial.session(daemon)
+    trial.offends(session)
     outcome: str | int = "closed"
     with contextlib.suppress(OSError):
         session.scsi(LIST, FINAL | READ, length=64, ahs=AHS[name])
@@ -237,6 +237,7 @@ def test_transfer_length(trial: Trial, cdb: bytes, length: int) -> None:
 
 def test_transfer_length_of_a_write(trial: Trial) -> None:
     session = trial.session(trial.daemon()).ready()
+    trial.offends(session)
     session.osd(LIST, FINAL | WRITE, length=0xFFFF_FFFD)
     trial.judge(session.outcome() != OUT_OF_RESOURCES)
 
@@ -272,7 +273,7 @@ def test_negotiated_limits(trial: Trial, name: str) -> None:
     session = trial.session(trial.daemon(**parameters), **keys).ready()
     cdb = cdb_of(rq.write(pyosd.types.ref(0x1_0000, 0x1_0000), 0, bytes(length)))
     flags = WRITE | (FINAL if final else 0)
-    session.socket.settimeout(5 if trial.hardened else SHORT_S)
+    trial.offends(session)
     session.osd(cdb, flags, length=length, data=bytes(immediate))
     outcome = session.outcome()
     trial.judge(outcome not in (PROTOCOL_ERROR, INVALID_FIELD))
@@ -289,6 +290,8 @@ def test_first_burst_by_data_out(trial: Trial) -> None:
         cdb = cdb_of(rq.write(pyosd.types.ref(0x1_0000, 0x1_0000), 0, bytes(4096)))
         session.osd(cdb, WRITE, length=4096, data=bytes(512))
         session.data_out(NO_TAG, 512, bytes(unasked))
+        if unasked == 1024:
+            trial.offends(session)
         outcomes.append(session.outcome())
     assert outcomes[0] == "0x31", "an R2T for the rest"
     trial.judge(outcomes[1] != PROTOCOL_ERROR)
@@ -325,7 +328,7 @@ def test_ping_without_answer(trial: Trial) -> None:
         for _ in range(3):
             session.ping(NO_TAG)
         session.scsi(TEST_UNIT_READY)
-    session.socket.settimeout(5 if trial.hardened else SHORT_S)
+    trial.offends(session)
     session.socket.sendall(pdus)
     trial.judge(session.outcome() != f"{RESPONSE:#x}")
 

@@ -35,6 +35,7 @@ from tests.e2e.trial import (
 )
 from tests.tgtd import (
     ABORT_TASK,
+    ANSWER_S,
     DATA_IN,
     HEAD_OF_QUEUE,
     IMMEDIATE,
@@ -60,7 +61,7 @@ def test_command_window(trial: Trial) -> None:
     """Of 40 commands that nobody can do yet, those behind MaxCmdSN are not taken."""
     daemon = trial.daemon(MaxQueueCmd="8")
     daemon.gate.touch()
-    session = trial.session(daemon, SHORT_S).ready()
+    session = trial.session(daemon).ready()
     session.osd(FORMAT, tag=100, attribute=ORDERED)
     for tag in range(101, 140):
         session.osd(LIST, FINAL | READ, length=64, tag=tag)
@@ -71,10 +72,12 @@ def test_command_window(trial: Trial) -> None:
         while answered < 40:
             header, _ = session.answer()
             answered += header[0] != DATA_IN or header[1] & 1
+            first, last = struct.unpack(">II", header[28:36])
+            if first == 1 + answered:  # all that were taken
+                session.socket.settimeout(SHORT_S)
     trial.judge(answered == 40)
     if trial.hardened:
         assert 8 <= answered <= 9
-        first, last = struct.unpack(">II", header[28:36])
         assert first == 1 + answered and last >= first, "and there is room again"
 
 
@@ -84,7 +87,8 @@ def test_command_number_outside_of_the_window(trial: Trial, serial: int) -> None
     session = trial.session(trial.daemon()).ready()
     session.scsi(TEST_UNIT_READY, serial=serial, tag=5)
     session.scsi(TEST_UNIT_READY, tag=6)
-    session.socket.settimeout(5 if trial.hardened else SHORT_S)
+    if serial == 0:
+        trial.offends(session)
     tags = []
     with contextlib.suppress(OSError):
         tags.append(int.from_bytes(session.answer()[0][16:20], "big"))
@@ -104,7 +108,7 @@ def test_command_number_twice(trial: Trial) -> None:
         session.scsi(TEST_UNIT_READY, tag=tag, serial=2)
     session.scsi(TEST_UNIT_READY, tag=8, serial=3)
     session.scsi(TEST_UNIT_READY, tag=7, serial=1)
-    session.socket.settimeout(5 if trial.hardened else SHORT_S)
+    trial.offends(session)
     tags = set()
     with contextlib.suppress(OSError):
         for _ in range(3):
@@ -122,7 +126,7 @@ def test_slow_reader(trial: Trial) -> None:
     for _ in range(4):
         slow.scsi(TEST_UNIT_READY, FINAL | READ, length=READING)
     slow.socket.recv(1, socket.MSG_PEEK)  # the first answer has begun
-    trial.judge(not daemon.serves(10.0 if trial.hardened else 1.5), SLOW_READER_MENDED)
+    trial.judge(not daemon.serves(ANSWER_S if trial.hardened else 1.5), SLOW_READER_MENDED)
     if trial.hardened:
         left = 4 * READING
         while left:
@@ -152,7 +156,7 @@ def test_order_of_another_initiator(trial: Trial, attribute: int) -> None:
     session.osd(FORMAT, tag=100, attribute=attribute)
     session.scsi(TEST_UNIT_READY, tag=101)
     taken(session)
-    trial.judge(not daemon.serves(10.0 if trial.hardened else 1.5))
+    trial.judge(not daemon.serves(ANSWER_S if trial.hardened else 1.5))
     if trial.hardened:
         daemon.gate.unlink()
         assert [session.answer()[0][19] for _ in range(2)] == [100, 101]
@@ -246,7 +250,7 @@ def test_two_requests_for_one_command(trial: Trial) -> None:
     """Both are answered; a stock daemon forgets one, and keeps the session for good."""
     daemon = trial.daemon()
     session = held(trial, daemon)
-    session.socket.settimeout(5 if trial.hardened else 2)
+    trial.offends(session)
     for tag in (101, 102):
         session.manage(ABORT_TASK, 100, tag)
     answered: list[tuple[int, int]] = []

@@ -19,11 +19,12 @@ from iosd_host.serve.tgtd import Tgtd
 from pyosd import requests as rq
 from pyosd.wire.cdb import Request, encode
 from tests.e2e.raw_iscsi import FINAL, WRITE
-from tests.tgtd import NOP_IN, Attacker, Daemon
+from tests.tgtd import ANSWER_S, NOP_IN, Attacker, Daemon
 
 # Releases with these defects; later releases were not tested.
 DEFECTIVE = ((1, 0, 85), (1, 0, 97))
 SHORT_S = 0.5  # to see that no answer comes
+STOCK_S = 1.0  # for an answer of a daemon that is to be seen looping: one that is only slow counts as such
 PROTOCOL_ERROR, NOT_SUPPORTED, OUT_OF_RESOURCES, INVALID_FIELD = 4, 5, 0xA, 9
 INQUIRY = bytes([0x12, 0, 0, 0, 96, 0])
 REPORT_LUNS = bytes([0xA0, 0, 0, 0, 0, 0, 0, 0, 1, 0])
@@ -44,13 +45,17 @@ class Trial:
     def __init__(self, tgtd: Tgtd) -> None:
         self.tgtd, self.hardened = tgtd, tgtd.hardened
         self.stack = contextlib.ExitStack()
+        self.patience = ANSWER_S
 
     def daemon(self, **parameters: str) -> Daemon:
         return self.stack.enter_context(Daemon(self.tgtd, **parameters))
 
-    def session(self, daemon: Daemon, timeout: float | None = None, /, **keys: str) -> Attacker:
-        patience = timeout or (10.0 if self.hardened else 1.0)
-        return self.stack.enter_context(Attacker(daemon, patience, **keys))
+    def session(self, daemon: Daemon, /, **keys: str) -> Attacker:
+        return self.stack.enter_context(Attacker(daemon, self.patience, **keys))
+
+    def offends(self, session: Attacker) -> None:
+        """What follows a stock daemon may not answer at all, which is a defect that shows soon."""
+        session.socket.settimeout(self.patience if self.hardened else SHORT_S)
 
     def judge(self, defect: bool, mended: tuple[int, ...] | None = None) -> None:
         """Args: defect: whether it was seen.  mended: the first release without it."""
@@ -67,11 +72,13 @@ class Trial:
     def bears(self, attack: Callable[[Daemon], object], **parameters: str) -> None:
         """The attack says what a sound daemon answers, which serves others afterwards.  A stock one
         answers otherwise, loops or dies; of what it does to its memory perhaps not at once."""
+        if not self.hardened:
+            self.patience = STOCK_S
         for _ in range(1 if self.hardened else 5):
             daemon = self.daemon(**parameters)
             try:
                 attack(daemon)
-                defect = not daemon.serves(10.0 if self.hardened else 2.0)
+                defect = not daemon.serves(ANSWER_S if self.hardened else 2.0)
             except (AssertionError, OSError, subprocess.TimeoutExpired):
                 if self.hardened:
                     raise
