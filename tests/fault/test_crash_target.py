@@ -8,6 +8,7 @@ terminal state, and once the target has been told to end no process and no cgrou
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -264,6 +265,16 @@ def loses(serving: Serving, seed: int, folder: Path) -> bool:
             return True
 
 
+def killed_all(sandboxd: int) -> bool:
+    """Whether there are no sandboxes; those that there are get a SIGKILL.  A zygote that is stopped may
+    have been in the middle of a fork."""
+    found = sandboxes_of(sandboxd)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return not found
+
+
 def test_only_a_sandbox_is_taken_for_one() -> None:
     """Without one, the janitor of iosd-sandboxd is not killed, because control groups would
     remain."""
@@ -277,9 +288,7 @@ def test_only_a_sandbox_is_taken_for_one() -> None:
         assert zygote is not None and name_of(zygote) == "iosd-zygote" and busy != zygote
         os.kill(zygote, signal.SIGSTOP)  # it makes no other
         try:
-            for pid in sandboxes_of(sandboxd):
-                os.kill(pid, signal.SIGKILL)
-            until(lambda: not sandboxes_of(sandboxd), "sandboxes are left")
+            until(lambda: killed_all(sandboxd), "sandboxes are left")
             assert busy_sandbox(serving) is None
             assert zygote_of(sandboxd) == zygote
         finally:
