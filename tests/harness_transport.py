@@ -106,8 +106,7 @@ class HarnessTransport:
         """End of input: the harness finishes what it has and leaves; it is killed after 60 s."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with self._lock:
-            if self._waiting:
-                self._start_reader()
+            self._start_reader()  # a thread that reads itself would read on while stdout is closed
         try:
             with self._write_lock:
                 self.process.stdin.close()
