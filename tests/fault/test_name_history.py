@@ -167,7 +167,7 @@ def test_one_order_explains_all_answers_across_kills(make_harness: MakeHarness, 
     directory = harness.osd.make_directory(root, "d").object
     history = History(root)
     for number in range(ROUNDS):
-        kill = after(rng.randrange(10, CLIENTS * COMMANDS), harness.transport.process.kill)
+        kill = after(rng.randrange(COMMANDS, CLIENTS * COMMANDS), harness.transport.process.kill)
         history.run(harness.osd, rng, number * CLIENTS, kill)
         harness.kill()
         history.target_is_gone()
