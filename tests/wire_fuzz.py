@@ -27,6 +27,7 @@ from pyosd import requests as rq
 from pyosd.wire.cdb import encode
 from tests.e2e.raw_iscsi import FINAL, READ, WRITE, reset_on_close
 from tests.tgtd import NO_TAG, R2T, REJECT, TEST_UNIT_READY, Attacker, Daemon, ahs_cdb, ahs_length
+from tests.waiting import until
 
 SANITIZED = Path(__file__).resolve().parents[1] / "build" / "tgtd-asan" / "tgtd"
 SESSIONS = 4
@@ -55,7 +56,7 @@ def sound(daemon: Daemon) -> None:
     """Raises: AssertionError: it is dead, has reported something, or does not answer a new session."""
     assert daemon.process.poll() is None, f"it ended\n{daemon.text()}"
     try:
-        with Attacker(daemon, 20.0) as session:
+        with Attacker(daemon) as session:
             session.ping(9)  # no command: those wait for ORDERED ones before them
             session.answer()
     except OSError as error:
@@ -124,11 +125,8 @@ class Fuzzer:
         for session in [*self.sessions]:
             self.drop(session)
         self.daemon.gate.unlink(missing_ok=True)
-        assert self.daemon.serves(20.0), "it does not serve"
-        deadline = time.monotonic() + 20
-        while self.daemon.connected():
-            assert time.monotonic() < deadline, "sessions are left"
-            time.sleep(0.05)
+        assert self.daemon.serves(), "it does not serve"
+        until(lambda: not self.daemon.connected(), "sessions are left", pause=0.05)
 
     def connect(self) -> None:
         """Mostly a login that works; else anything before it."""

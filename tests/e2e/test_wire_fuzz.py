@@ -17,7 +17,7 @@ from pyosd import requests as rq
 from pyosd.wire.cdb import encode
 from tests.e2e.raw_iscsi import FINAL, LOGIN, READ, WRITE
 from tests.serving import missing
-from tests.tgtd import RESPONSE, Attacker, Daemon, ahs_cdb, ahs_length
+from tests.tgtd import ANSWER_S, RESPONSE, Attacker, Daemon, ahs_cdb, ahs_length
 from tests.wire_fuzz import PARAMETERS, SANITIZED, Fuzzer, sound
 
 pytestmark = pytest.mark.tgtd
@@ -135,7 +135,7 @@ def test_chap_challenge(tgtd: Tgtd) -> None:
         last = Doubter(daemon).challenged()  # answered after those were seen to leave
         daemon.adm("delete", "target", "--force")
         daemon.adm("delete", "system")
-        daemon.process.wait(20)
+        daemon.process.wait(ANSWER_S)
         last.socket.close()
         text = daemon.log.read_text(errors="replace")
     if "LeakSanitizer" not in text:
