@@ -68,10 +68,15 @@ class Way:
     def obj(self) -> ObjectRef:
         return self.guarded.obj
 
-    def refuses(self, request: Request, *kinds: type[OSDError]) -> OSDError:
-        """The request must come to an error of these kinds."""
+    def refuses(
+        self, request: Request, *kinds: type[OSDError], seconds: float = TIMEOUT_S
+    ) -> OSDError:
+        """The request must come to an error of these kinds.
+
+        seconds: until the session is given up, ANSWERED_S where an answer comes.
+        """
         with pytest.raises(kinds or OSDError) as caught:
-            self.target.call(request, TIMEOUT_S)
+            self.target.call(request, seconds)
         return caught.value
 
     def commands(self, change: Callable[[Pdu], None]) -> None:
@@ -177,7 +182,7 @@ def test_no_changed_data_out_is_acted_upon(
     length = len(only(seen, COMMAND).data)
     for at in range(length):
         alldata.commands(flipped(at))
-        error = alldata.refuses(make(alldata.obj), PermissionDenied, OSDError)
+        error = alldata.refuses(make(alldata.obj), PermissionDenied, OSDError, seconds=ANSWERED_S)
         assert not isinstance(error, IntegrityError | Unreachable), at  # the target says so itself
     alldata.honest()
     assert alldata.guarded.state() == (BEFORE, COLOUR.value)
@@ -216,7 +221,7 @@ def test_no_changed_data_in_is_believed(alldata: Way) -> None:
         if at in gap:
             assert bytes(alldata.target.call(request).data) == BEFORE
         else:
-            alldata.refuses(request, IntegrityError)
+            alldata.refuses(request, IntegrityError, seconds=ANSWERED_S)
 
 
 def test_no_changed_list_is_believed(alldata: Way) -> None:
@@ -228,7 +233,7 @@ def test_no_changed_list_is_believed(alldata: Way) -> None:
     for at in range(0, len(data), 3):
         alldata.answers(DATA_IN, flipped(at))
         if at < length or at >= len(data) - 48:
-            alldata.refuses(request, IntegrityError)
+            alldata.refuses(request, IntegrityError, seconds=ANSWERED_S)
         else:
             assert alldata.target.call(request).attributes == reply.attributes
 
@@ -239,7 +244,7 @@ def test_no_changed_page_is_believed(way: Way) -> None:
     assert len(only(seen, DATA_IN).data) >= 76
     for at in range(76):
         way.answers(DATA_IN, flipped(at))
-        way.refuses(request, IntegrityError)
+        way.refuses(request, IntegrityError, seconds=ANSWERED_S)
 
 
 def test_no_changed_sense_is_believed(way: Way) -> None:
@@ -328,7 +333,7 @@ def test_an_answer_of_before_is_not_believed(way: Way) -> None:
         pdu.data[:] = old
 
     way.answers(DATA_IN, replay)
-    way.refuses(request, IntegrityError)
+    way.refuses(request, IntegrityError, seconds=ANSWERED_S)
 
 
 def test_exchanged_answers_are_not_believed(alldata: Way) -> None:
@@ -399,7 +404,7 @@ def test_a_forged_refusal_does_nothing_twice(way: Way) -> None:
         return [pdu]
 
     way.mitm.to_initiator = forge
-    error = way.refuses(rq.append(way.obj, AFTER))
+    error = way.refuses(rq.append(way.obj, AFTER), seconds=ANSWERED_S)
     assert isinstance(error, IntegrityError | PermissionDenied)
     way.honest()
     assert way.guarded.state()[0] == BEFORE + AFTER
