@@ -33,6 +33,9 @@ from tests.waiting import until
 __all__ = ["estate"]
 
 KILL = b"\2"
+WALL = struct.pack(">HHIQ", 3, 1, 8, 600_000_000)
+"""Parameter of EXEC, in microseconds: the job of the other tenant goes on for as long as the test, which
+may take more than the usual minute."""
 
 BY_CALLS = """
 def look():
@@ -127,7 +130,7 @@ class Lane:
         }
         zone = zones[self.tenancy.zone]
         code = f"OBJECT = {self.pid}, {self.thing.oid}\n" + SCRIPT.format(look=look)
-        part = w.segment(0x8F81, w.descriptor(0xF081, struct.pack(">HH", 1, 0)))
+        part = w.segment(0x8F81, w.descriptor(0xF081, struct.pack(">HH", 1, 1) + WALL))
         request = w.Request(
             *(0x8F81, zone.pid, zone.oid, len(code)),
             byte11=0x80,
