@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.ports import own_port
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120
@@ -23,16 +24,10 @@ def tour() -> str:
     return "\n".join(blocks)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.mark.tgtd
 @pytest.mark.sandbox
 def test_tour(tmp_path: Path) -> None:
-    script = tour().replace(PORT, str(free_port()))
+    script = tour().replace(PORT, str(own_port()))
     environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path)}
     environment.pop("IOSD_TARGET", None)
     done = subprocess.run(

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from pyosd.types import ROOT, ObjectType, PartitionId, ref
 from pyosd.wire.capability import Permission, SecurityMethod
 from tests import warm
 from tests.harness import SOURCE
+from tests.ports import own_port
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing, shared
 from tests.surroundings import FOLDERS
@@ -107,12 +107,6 @@ def script() -> Iterator[str]:
     path.chmod(0o644)
     yield str(path)
     shutil.rmtree(folder)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 # ---- who may do what ------------------------------------------------------------------------------
@@ -243,7 +237,7 @@ def test_it_goes_with_the_target_and_comes_back_the_same() -> None:
     data = Path(tempfile.mkdtemp(prefix="iosd-test-"))
     try:
         data.chmod(0o711)
-        port = free_port()
+        port = own_port()
         words = (*PLAIN, "--portal", f"127.0.0.1:{port}")
         with Serving(*words, data=data / "store", standard=True) as served:
             file = file_of(served.url)
@@ -261,7 +255,7 @@ def test_it_goes_with_the_target_and_comes_back_the_same() -> None:
 
 
 def test_one_that_a_killed_target_has_left_counts_for_nothing() -> None:
-    port = free_port()
+    port = own_port()
     words = (*PLAIN, "--portal", f"127.0.0.1:{port}")
     served = Serving(*words, standard=True)
     url, file = served.url, file_of(served.url)
@@ -280,7 +274,7 @@ def test_one_that_a_killed_target_has_left_counts_for_nothing() -> None:
 
 
 def test_a_session_that_outlives_the_store_takes_the_new_credential() -> None:
-    port = free_port()
+    port = own_port()
     words = (*PLAIN, "--portal", f"127.0.0.1:{port}")
     with contextlib.ExitStack() as stack:
         with Serving(*words, standard=True) as served:
