@@ -118,7 +118,7 @@ class Campaign:
 
     def _kill(self, tops: list[Path]) -> None:
         choices = random.Random(self.seed)
-        while time.monotonic() + BETWEEN_KILLS[1] < self.end:
+        while not self.kills or time.monotonic() + BETWEEN_KILLS[1] < self.end:
             time.sleep(choices.uniform(*BETWEEN_KILLS))
             self.serving.kill("tgtd")
             self.kills += 1
