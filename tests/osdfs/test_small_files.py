@@ -7,12 +7,15 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from pyosd.errors import NotEmpty
 from pyosd.target import Target
 from pyosd.types import ObjectRef
 from tests.control.peer import Peer
@@ -23,6 +26,8 @@ from tests.waiting import until
 pytestmark = pytest.mark.tgtd
 NEW = os.O_CREAT | os.O_RDWR | os.O_TRUNC
 FILES = 20
+STORED_S = 1.0
+"""Then the target gets a new file although it is open."""
 
 
 class Commands:
@@ -259,24 +264,43 @@ def test_a_directory_with_new_files_is_not_empty(top: Path) -> None:
 def test_a_new_file_joins_the_one_that_another_client_made(
     top: Path, target: Target, zone: ObjectRef
 ) -> None:
-    for name, flags, content in (("cut", NEW, b"mine"), ("kept", NEW ^ os.O_TRUNC, b"mineher")):
+    numbers = count()
+
+    def joins(flags: int, content: bytes) -> bool:
+        name, begun = f"a{next(numbers)}", time.monotonic()
         with opened(top / name, flags) as fd:
             target.fs.write_bytes(f"/{zone}/{name}", b"another")
+            in_time = time.monotonic() - begun < STORED_S
             other = target.fs.info(f"/{zone}/{name}").object
             os.write(fd, b"mine")
-        assert target.fs.info(f"/{zone}/{name}").object == other
-        assert target.fs.read_bytes(f"/{zone}/{name}") == content
-        assert (top / name).read_bytes() == content
+        if in_time:  # else the new file may have been there first
+            assert target.fs.info(f"/{zone}/{name}").object == other
+            assert target.fs.read_bytes(f"/{zone}/{name}") == content
+            assert (top / name).read_bytes() == content
+        return in_time
+
+    for flags, content in ((NEW, b"mine"), (NEW ^ os.O_TRUNC, b"mineher")):
+        until(partial(joins, flags, content), "the other client is never in time")
 
 
 def test_what_cannot_be_stored_is_reported_at_close(
     top: Path, target: Target, zone: ObjectRef
 ) -> None:
     path = top / "d/a"
-    path.parent.mkdir()
-    fd = os.open(path, NEW)
-    os.write(fd, b"data")
-    target.remove_directory(zone, "d")
+
+    def without_directory() -> int | None:
+        path.parent.mkdir(exist_ok=True)
+        fd = os.open(path, NEW)
+        os.write(fd, b"data")
+        try:
+            target.remove_directory(zone, "d")
+        except NotEmpty:  # the file was stored after a second
+            os.close(fd)
+            path.unlink()
+            return None
+        return fd
+
+    fd = until(without_directory, "the other client is never in time")
     with pytest.raises(OSError, match=rf"\[Errno ({errno.ENOENT}|{errno.ESTALE})\]"):
         os.fsync(fd)
     with pytest.raises(OSError, match=rf"\[Errno ({errno.ENOENT}|{errno.ESTALE})\]"):
