@@ -9,6 +9,7 @@ import os
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from iosd_host.control.messages import Frame, FrameError, TargetError, Type, enc
 from tests.manager.fake_target import FakeTarget, faked, until
 from tests.manager.test_server import in_loop
 
-QUICK = Timing(hello=0.02, watch=0.02, answer=0.3, again=0.01, again_most=0.05)
+QUICK = Timing(hello=0.02, watch=0.02, answer=30.0, again=0.01, again_most=0.05)
+IMPATIENT = replace(QUICK, answer=0.3)
+"""Where an answer does not come.  Elsewhere this host may pause the test for as long."""
 
 
 @asynccontextmanager
@@ -88,7 +91,7 @@ async def test_stands_by_and_takes_over(folder: Path) -> None:
 
 @in_loop
 async def test_a_target_that_hangs(folder: Path) -> None:
-    async with faked(folder) as target, linked(target.path) as (link, _):
+    async with faked(folder) as target, linked(target.path, IMPATIENT) as (link, _):
         await until(lambda: link.role == MANAGER)
         target.bend = lambda frame, answer: None
         with pytest.raises(NoAnswer):
@@ -155,7 +158,7 @@ async def test_wrong_welcome(folder: Path) -> None:
 
 @in_loop
 async def test_late_answers_are_nobodys(folder: Path) -> None:
-    async with faked(folder) as target, linked(target.path) as (link, _):
+    async with faked(folder) as target, linked(target.path, IMPATIENT) as (link, _):
         await until(lambda: link.role == MANAGER)
         held: list[tuple[FakeTarget, bytes]] = []
 
