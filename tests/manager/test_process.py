@@ -82,10 +82,10 @@ Start = Callable[..., Process]
 @pytest.fixture
 def start() -> Iterator[Start]:
     folder = Path(tempfile.mkdtemp(prefix="iosd-test-", dir="/var/tmp"))
-    folder.chmod(0o711)
     started: list[Process] = []
 
-    def start(*words: str, **more: Path) -> Process:
+    def start(*words: str, mode: int = 0o711, **more: Path) -> Process:
+        folder.chmod(mode)
         started.append(Process(folder, *words, **more))
         return started[-1]
 
@@ -149,8 +149,7 @@ def test_becomes_another_user_who_cannot_see_the_source(start: Start) -> None:
         shutil.copytree(
             SOURCE / "iosd_host", folder / "iosd_host", ignore=shutil.ignore_patterns("__pycache__")
         )
-        running = start("--uid", str(UID), source=folder)
-        running.folder.chmod(0o777)
+        running = start("--uid", str(UID), mode=0o777, source=folder)
         try:
             assert "managing" in running.ready()
             with running.client() as client:
