@@ -337,9 +337,10 @@ def test_reload_without_a_file(harness: Harness, path: Path) -> None:
 
 def test_watch(harness: Harness, path: Path) -> None:
     with Peer(path) as peer:
-        peer.ask(Type.WATCH, interval_ms=50)
+        peer.ask(Type.WATCH, interval_ms=100)
         times = [peer.push()["target"]["monotonic"] for _ in range(4)]
-        assert all(later - earlier > 0.045 for earlier, later in itertools.pairwise(times))
+        # A reading may be late by itself: the next one then seems to follow it sooner.
+        assert all(later - earlier > 0.05 for earlier, later in itertools.pairwise(times))
         assert peer.code(Type.WORKERS) == "bad-value"
         peer.ask(Type.WATCH, interval_ms=0)
         peer.pushed.clear()
