@@ -74,16 +74,16 @@ def test_one_that_ignores_sigterm_is_killed(
     monkeypatch.setattr(service_module, "SHUTDOWN_S", 0.2)
 
     async def body() -> None:
-        service = make("sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000")
+        service = make("sh", "-c", "trap '' TERM; echo trapped; sleep 1000 & wait; sleep 1000")
         await service.start()
         pid = service.pid
         assert pid is not None
-        await asyncio.sleep(0.1)  # for the trap
+        await until(lambda: bool(service.lines))
         await service.stop()
         assert gone(pid)
 
     asyncio.run(body())
-    asked, killed = capsys.readouterr().err.splitlines()
+    _, asked, killed = capsys.readouterr().err.splitlines()
     assert asked.endswith("info: ending it")
     assert killed.endswith("warning: it has not ended within 0.2 s: it is killed")
 
