@@ -116,7 +116,8 @@ def test_a_start_that_the_system_refuses_is_repeated(
     assert capsys.readouterr().err.count("/nonexistent") == 2
 
 
-HOLD = "setsid sleep 60 & echo $!; exec sleep 1000"  # another session's process has its pipe, too
+HOLD = """setsid sh -c 'echo $$; exec sleep 60' & exec sleep 1000"""
+"""A process of another session has its pipe, too, and says so once it is in that session."""
 
 
 def test_who_holds_its_pipe_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
