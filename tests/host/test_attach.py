@@ -10,6 +10,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -118,21 +119,23 @@ def tgtd(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[i
 
 
 @pytest.fixture
-def run(folder: Path) -> Callable[..., Result]:
-    """A verb with a configuration of those lines; the port is one that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+def run(folder: Path) -> Iterator[Callable[..., Result]]:
+    """A verb with a configuration of those lines."""
+    # Held, the port is given to nobody who asks for any; tgtd may listen there all the same.
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield partial(verb_at, folder, held.getsockname()[1])
 
-    def run(verb: str, host: str = "127.0.0.1") -> Result:
-        config = folder / "iosd.toml"
-        known = [f'data = "{folder}/store"', f'portal = "{host}:{port}"', "no_sandboxes = true"]
-        config.write_text("\n".join(["[target]", *known]))
-        words = ["--config", str(config)]
-        if verb == "attach":
-            words += ["--pools-file", str(folder / "pools"), "--control", str(folder / "control")]
-        return CliRunner().invoke(getattr(unit_commands, verb), words)
 
-    return run
+def verb_at(folder: Path, port: int, verb: str, host: str = "127.0.0.1") -> Result:
+    config = folder / "iosd.toml"
+    known = [f'data = "{folder}/store"', f'portal = "{host}:{port}"', "no_sandboxes = true"]
+    config.write_text("\n".join(["[target]", *known]))
+    words = ["--config", str(config)]
+    if verb == "attach":
+        words += ["--pools-file", str(folder / "pools"), "--control", str(folder / "control")]
+    return CliRunner().invoke(getattr(unit_commands, verb), words)
 
 
 def test_there_and_gone(tgtd: int, run: Callable[..., Result]) -> None:
