@@ -66,8 +66,12 @@ class Gate:
         found = re.search(r"//([^/]+):(\d+)/", url)
         assert found
         self._place = found[1], int(found[2])
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self._port = self._server.getsockname()[1]
+        # Held, the port is given to nobody who asks for any, also while nobody listens there.
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind(("127.0.0.1", 0))
+        self._port = self._held.getsockname()[1]
+        self._server = socket.create_server(("127.0.0.1", self._port))
         self.url = url.replace(f":{found[2]}/", f":{self._port}/", 1)
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lock = threading.Lock()
@@ -82,6 +86,7 @@ class Gate:
     def __exit__(self, *_: object) -> None:
         self._passing.set()
         self.shut()
+        self._held.close()
         for thread in self._threads:
             thread.join()
         for pair in self._pairs:
