@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ports that tests name themselves: of a target that comes back at the same place, of one in a script."""
+"""A TCP port of this host that stays free for one server, also while that server is away."""
 
 from __future__ import annotations
 
-import contextlib
-import random
 import socket
-from pathlib import Path
 
-GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""Ports from which the kernel chooses for who names none."""
+HOST = "127.0.0.1"
 
 
-def own_port() -> int:
-    """A free port of 127.0.0.1, of those that the kernel gives nobody: one that it gives could be another
-    worker's before it is used, and between two uses.
+def hold_port() -> tuple[socket.socket, int]:
+    """The port, and what holds it until it is closed: the kernel gives it to nobody who asks for any.
+
+    A server with SO_REUSEADDR can listen there all the same, for this socket does not.
     """
-    first = int(GIVEN.read_text().split()[0])
-    choose = random.SystemRandom()
-    while True:
-        port = choose.randrange(first // 2, first)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind((HOST, 0))
+    return held, held.getsockname()[1]

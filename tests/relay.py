@@ -9,6 +9,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
+from tests.ports import hold_port
+
 
 @contextlib.contextmanager
 def from_address(url: str, address: str) -> Iterator[str]:
@@ -66,11 +68,7 @@ class Gate:
         found = re.search(r"//([^/]+):(\d+)/", url)
         assert found
         self._place = found[1], int(found[2])
-        # Held, the port is given to nobody who asks for any, also while nobody listens there.
-        self._held = socket.socket()
-        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._held.bind(("127.0.0.1", 0))
-        self._port = self._held.getsockname()[1]
+        self._held, self._port = hold_port()
         self._server = socket.create_server(("127.0.0.1", self._port))
         self.url = url.replace(f":{found[2]}/", f":{self._port}/", 1)
         self._pairs: list[tuple[socket.socket, socket.socket]] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import stat
 import subprocess
 import tempfile
@@ -23,6 +22,7 @@ from iosd_host.serve import attach
 from iosd_host.serve.tgtd import HARDENED, STOCK, find_tgtd
 from pyosd.security import local_credential
 from tests.machine import unavailable
+from tests.ports import hold_port
 from tests.serving import missing
 from tests.waiting import until
 
@@ -121,11 +121,9 @@ def tgtd(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[i
 @pytest.fixture
 def run(folder: Path) -> Iterator[Callable[..., Result]]:
     """A verb with a configuration of those lines."""
-    # Held, the port is given to nobody who asks for any; tgtd may listen there all the same.
-    with socket.socket() as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
-        yield partial(verb_at, folder, held.getsockname()[1])
+    held, port = hold_port()
+    with held:
+        yield partial(verb_at, folder, port)
 
 
 def verb_at(folder: Path, port: int, verb: str, host: str = "127.0.0.1") -> Result:

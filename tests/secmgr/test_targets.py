@@ -21,6 +21,7 @@ from pyosd.secmgr.client import SecurityManagerSource
 from pyosd.types import ref
 from pyosd.wire.capability import Permission
 from tests.machine import unavailable
+from tests.ports import HOST, hold_port
 from tests.processes import long_lived
 from tests.secmgr.process import Process
 from tests.serving import Serving, missing, sandboxes_missing
@@ -45,6 +46,7 @@ class Place:
             folder / "secmgr", admin="root", names=["localhost", "127.0.0.1"]
         )
         self.method = method
+        self.held, self.port = hold_port()
         self.start()
         try:
             self.set_up()
@@ -52,12 +54,13 @@ class Place:
             self.secmgr.kill()
             raise
 
-    def start(self, listen: str = "127.0.0.1:0") -> None:
-        self.secmgr = Process(self.folder / "secmgr", listen=listen)
+    def start(self) -> None:
+        self.secmgr = Process(self.folder / "secmgr", listen=f"{HOST}:{self.port}")
         long_lived.add(self.secmgr.process.pid)
 
     def stop(self) -> None:
         self.secmgr.stop()
+        self.held.close()
         long_lived.discard(self.secmgr.process.pid)
 
     def import_key(self, code: int = 0) -> Result:
@@ -100,9 +103,8 @@ class Place:
 
     def restart(self) -> None:
         """kill -9 to the security manager, and another one at its address."""
-        address = self.secmgr.address
         self.secmgr.kill()
-        self.start(address)
+        self.start()
 
 
 @contextlib.contextmanager
@@ -302,7 +304,7 @@ def test_without_the_security_manager(place: Place) -> None:
     try:
         said = place.alice("obj", "read", X, code=Exit.UNREACHABLE).output
     finally:
-        place.start(address)
+        place.start()
     assert f"security manager https://{address}" in said and "osd secmgr serve" in said
     assert "osd target serve" not in said
     assert place.alice("obj", "read", X).stdout_bytes == DATA
