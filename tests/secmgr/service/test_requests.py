@@ -115,10 +115,12 @@ def test_one_user_has_no_more_than_their_share(served: Served, alice: Client) ->
 def test_who_connects_and_says_nothing_is_sent_away(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "FIRST_REQUEST_S", 0.05)
+    monkeypatch.setattr(web, "FIRST_REQUEST_S", 0.5)
     served = Served(world)
     try:
-        assert raw(served, b"POST /v1/whoami HTTP/1.1\r\nHost: x\r\n") == b""
+        # A slow host is sent away in the handshake, or when it writes.
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
+            assert raw(served, b"POST /v1/whoami HTTP/1.1\r\nHost: x\r\n") == b""
     finally:
         served.stop()
 
