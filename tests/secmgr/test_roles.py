@@ -14,6 +14,7 @@ import pyosd
 from pyosd.secmgr.roles import ROLES
 from pyosd.types import PartitionId, ref
 from tests.secmgr.test_targets import DATA, Place, X, place_with_jobs
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 PID = "0x10000"
@@ -156,6 +157,7 @@ def test_own_jobs_alone(users: dict[str, As], tmp_path: Path) -> None:
         for address in (job, ABSENT):  # the same answer: nobody learns of other users' jobs
             refused = theirs("job", verb, address, code=16)
             assert f"{address} is no job of this user, or its record is gone" in refused.output
+    until(lambda: "here" in mine("job", "logs", job).output, pause=0.05)
     mine("job", "kill", job)
     assert "here" in mine("job", "logs", "--follow", job).output
     mine("job", "rm", job)
