@@ -26,10 +26,13 @@ from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing, sandboxes_missing, shared
 from tests.waiting import until
 
-# Pools keep their size, however long the tests before have taken: without jobs they would shrink.
+# Pools keep their size, however long the tests before have taken: without jobs they would shrink, and where
+# commands wait they would give way.
 FILE = """
 [target]
 memory_budget = "8GiB"
+[manager.workers]
+patience = "10s"
 [manager.scale]
 wait_count = 1000
 [pools.default]
@@ -402,8 +405,8 @@ def test_a_reload_adds_a_pool_whose_jobs_run(
 
 def test_a_reload_by_signal_reaches_the_manager(osd: Run, managed: Serving) -> None:
     file, before = configuration(managed), status(osd)["workers"]["max"]
-    scale = "[manager.scale]\ncooldown = '3s'\n"
-    file.write_text(FILE.replace("[manager.scale]\n", scale) + "[manager.workers]\nmax = 5\n")
+    changed = FILE.replace("patience", "max = 5\npatience")
+    file.write_text(changed.replace("wait_count", "cooldown = '3s'\nwait_count"))
     os.kill(managed.process.pid, signal.SIGHUP)
     wait_until(lambda: status(osd)["workers"]["max"] == 5, managed)
     now = {
