@@ -27,6 +27,7 @@ from iosd_host.config.files import Config
 from iosd_host.config.pools import DEFAULT, Pool, check_pools, make_pool
 from iosd_host.config.schema import ConfigError, Setting
 from iosd_host.config.source import Source
+from iosd_host.serve.held_port import HeldPort
 from iosd_host.serve.local_credential import CredentialError, Published, publish, take_key, withdraw
 from iosd_host.serve.manager_process import ManagerService, ManagerTarget
 from iosd_host.serve.master_key import take_out
@@ -80,7 +81,8 @@ class Supervisor:
         self.config = config
         self.daemon = daemon
         self.announce = announce
-        self.port = config.portal[1]
+        self.held = HeldPort(*config.portal)
+        self.port = self.held.port
         self.pools = with_default(config)
         self.signers = signers_text(config.function_policy, config.function_signers)
         self.level = config.isolation if config.sandboxes else None  # once it runs, what it has
@@ -344,6 +346,7 @@ class Supervisor:
             service.stopping = True
         for service in reversed(self.services):
             await service.stop()
+        self.held.close()
         if self.credential is not None:
             self.credential.close()
         for folder in self.folders:

@@ -29,6 +29,7 @@ from iosd_host.config.files import Config
 from iosd_host.config.schema import ConfigError
 from iosd_host.config.source import Source
 from iosd_host.serve import preconditions
+from iosd_host.serve.held_port import HeldPort
 from iosd_host.serve.parts import TargetConfig
 from iosd_host.serve.preconditions import (
     CannotServe,
@@ -492,6 +493,22 @@ def test_killed_tgtd_comes_back_at_its_place(folder: Path) -> None:
             assert served.ready["url"] == before["url"]
             assert served.ready["pids"] != before["pids"]
             assert target.list_partitions() == [pid]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_nobody_gets_the_port_of_a_target_that_starts_again(host: str) -> None:
+    """While tgtd was away another server could be given its port, and it could not listen there again."""
+    with contextlib.closing(HeldPort(host, 0)) as held:
+        assert held.port
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((host, held.port))
+        for _ in range(2):
+            with socket.create_server((host, held.port)) as server:  # as tgtd does
+                assert server.getsockname()[1] == held.port
+    with socket.create_server((host, 0)) as server:  # of somebody else
+        port = server.getsockname()[1]
+        with contextlib.closing(HeldPort(host, port)) as held:
+            assert held.port == port
 
 
 @pytest.mark.tgtd
