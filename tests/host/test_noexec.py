@@ -3,24 +3,26 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from iosd_host.common import paths
 from tests.serving import SERVE
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = ("--portal", "127.0.0.1:0", "--no-sandboxes", "--no-manager", "-o", "json")
 
 
-def copies() -> set[str]:
-    """Folders that targets have made in /tmp for their programs; tests make others there."""
-    found = {each.name for each in Path("/tmp").iterdir()}
-    return {name for name in found if re.fullmatch(r"iosd-[a-z0-9_]{8}", name)}
+def programs_of(ready: str) -> Path:
+    """The folder that a target has made for its programs; other tests' targets make others there."""
+    maps = Path(f"/proc/{json.loads(ready)['pids']['tgtd']}/maps").read_text().splitlines()
+    (module,) = {line.split()[-1] for line in maps if line.endswith(f"/{paths.MODULE.name}")}
+    return Path(module).parent
 
 
 @pytest.mark.tgtd
@@ -29,7 +31,6 @@ def copies() -> set[str]:
 def test_a_target_without_programs_in_run(tmp_path: Path, folders: tuple[str, ...]) -> None:
     mounts = " && ".join(f"mount -t tmpfs -o noexec,mode=1777 tmpfs {each}" for each in folders)
     command = [sys.executable, "-c", SERVE, "--data", "/run/store", *OPTIONS]
-    before = copies()
     with subprocess.Popen(
         ["unshare", "-m", "sh", "-ec", f'{mounts}\nexec "$@"', "sh", *command],
         cwd=ROOT,
@@ -45,8 +46,10 @@ def test_a_target_without_programs_in_run(tmp_path: Path, folders: tuple[str, ..
             assert "are mounted with noexec" in process.stderr.read()
             return
         line = process.stdout.readline()
+        made = programs_of(line) if '"event": "ready"' in line else None
         process.terminate()
         errors = process.stderr.read()
-        assert '"event": "ready"' in line, errors
+        assert made is not None, errors
         assert process.wait(60) == 0
-    assert copies() <= before, "the copies of the programs are left"
+    assert made.parent in (Path("/tmp"), Path("/var/tmp")), made
+    assert not made.exists(), "the copies of the programs are left"
