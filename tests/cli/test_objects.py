@@ -11,10 +11,18 @@ import pytest
 from click.testing import CliRunner
 
 from pyosd.cli import main
+from pyosd.cli.frame import completion_words
 from pyosd.types import ObjectRef
 from tests.cli.conftest import Run
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.tgtd
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Completion gives a target a fifth of a second, and no words if that is not enough."""
+    monkeypatch.setattr(completion_words, "PATIENCE_S", DEADLINE_S)
 
 
 def test_partition_lives_and_goes(osd: Run) -> None:
