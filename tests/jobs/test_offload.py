@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -154,11 +155,25 @@ def probe(target: Target, zone: ObjectRef) -> errors.PushedBack:
 def test_a_job_is_pushed_back_when_it_could_start(target: Target, learned: ObjectRef) -> None:
     """It is accepted while its client is busy, and that has ended when the job is released."""
     near = probe(target, learned).near
-    with pytest.raises(errors.PushedBack):
-        run(target, WORK, learned, home=HomeCost(0.9 * near, SIZE))
-    job = run(target, WORK, learned, home=HomeCost(0.5 * near, SIZE), hold=True)
+
+    def accepted() -> Job | None:
+        """Each that is pushed back keeps the client busy for longer, but time passes meanwhile."""
+        with suppress(errors.PushedBack):
+            return run(target, WORK, learned, home=HomeCost(0.3 * near, SIZE), hold=True)
+        return None
+
+    def at_rest() -> bool:
+        """Whether work at the client has ended."""
+        try:
+            run(target, WORK, learned, home=SOON).kill()
+        except errors.PushedBack as refused:
+            return refused.home < 0.1 * near
+        return False
+
+    assert accepted() is None
+    job = until(accepted, "its client is never busy", pause=0)
     assert job.status().state is JobState.HELD
-    until(lambda: probe(target, learned).home < 0.1 * near, "work at the client does not end")
+    until(at_rest, "work at the client does not end")
     job.release()
     status = job.wait(DEADLINE_S)
     assert (status.state, status.reason, status.attempt) == (JobState.CANCELLED, 119, 0)
