@@ -14,6 +14,7 @@ from pyosd.jobs.job import Job
 from pyosd.wire.job_status import JobState, JobStatus
 from tests.jobs.conftest import DEADLINE_S, HARNESS, Target, skip_without_sandboxes
 from tests.jobs.test_exec import SLEEP, is_running, run
+from tests.jobs.test_reuse import ran as ran_and_cleaned
 from tests.waiting import until
 
 Start = Callable[[str], Target]
@@ -104,7 +105,7 @@ def test_slots_are_a_pools_own(start: Start) -> None:
 
 def test_reuse_is_a_pools_own(start: Start) -> None:
     target = start("name=one;max=1;reuse=trusted\nname=default;max=1\n")
-    kept = [ran(target, pool="one").sandbox for _ in range(3)]
+    kept = [ran_and_cleaned(target, "pass", pool="one").sandbox for _ in range(3)]
     assert len(set(kept)) == 1
     pristine = [ran(target).sandbox for _ in range(3)]
     assert len({*kept, *pristine}) == 4

@@ -48,6 +48,8 @@ def ended(target: Target, job: Job) -> JobStatus:
     """And its sandbox is clean: one that takes long, as on a busy machine, is replaced."""
     status = job.wait(DEADLINE_S)
     assert status.sandbox
+    # The sandbox is told to clean up a moment after the end, and sleeps until then.
+    until(lambda: not any(pool.busy for pool in target.commands.pools()))
     assert target.daemon is not None
     daemon = target.daemon.pid
     until(lambda: all(map(is_at_rest, sandboxes_of(daemon))))
