@@ -162,7 +162,7 @@ def test_both_streams_and_then_the_end(
         ("import sys; sys.exit(7)", ("--exit-code", "script"), 7),
         ("pass", ("--exit-code", "script"), 0),
         ("def (", ("--no-check",), 10),
-        ("while True: pass", ("--limit-wall", "300ms"), 12),
+        ("while True: pass", ("--limit-wall", "300ms", "--limit-cpu", "50s"), 12),
         ("x = bytearray(1 << 30)", ("--limit-mem", "64MiB"), 13),
         ("while True: print('x' * 1000)", ("--limit-output", "64KiB"), 14),
     ],
@@ -230,7 +230,7 @@ def test_same_key_is_the_same_job(osd: Run, pid: str, script: Path) -> None:
 
 
 def test_options_in_the_script(osd: Run, pid: str, script: Path) -> None:
-    text = "#OSD --name inside --limit-wall 300ms\nwhile True: pass\n"
+    text = "#OSD --name inside --limit-wall 300ms --limit-cpu 50s\nwhile True: pass\n"
     job = submit(osd, pid, script, text, "--name", "outside")
     osd("job", "wait", job, code=12)
     assert json.loads(osd("job", "status", job, "-o", "json").stdout)["name"] == "outside"
