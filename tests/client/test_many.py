@@ -369,7 +369,7 @@ def test_a_target_that_stays_away_for_a_moment_is_not_lost() -> None:
         unavailable("tgtd", why)
     options: dict[str, Any] = {"local": False, "timeout": 2.0}
     with Serving(*arguments()) as served, Gate(served.url) as gate:
-        with Counted({"a": served.url}, **options) as cluster:
+        with Counted({"a": served.url}, local=False) as cluster:
             cluster.target("a").create_partition(PARTITION)
             copies = [cluster.put(PARTITION, str(n).encode(), copies=1) for n in range(24)]
         with Counted({"a": gate.url}, reconnect_timeout=5.0, **options) as cluster:
