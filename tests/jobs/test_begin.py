@@ -81,7 +81,7 @@ def test_begins_by_itself(osd: Commands, zone: ObjectRef) -> None:
     begin = time.time() + 1.5
     job, hour = submit(osd, zone, begin), submit(osd, zone, later())
     array = job_array.submit(osd, "pass", zone=zone, array="1,5", begin=begin)
-    assert job.status().state is JobState.HELD
+    assert job.status().state is JobState.HELD or time.time() >= begin
     until(lambda: job.status().state is JobState.QUEUED)
     assert time.time() >= begin
     waits_no_more(job)
@@ -152,8 +152,9 @@ def test_a_key_finds_it_whenever_it_begins(osd: Commands, zone: ObjectRef) -> No
 
 def test_runs(target: Target) -> None:
     zone = target.partition
+    begin = time.time() + 1
     job = jobs.submit(target.commands, "import osd; osd.result(7)", zone=zone, begin="now+1s")
-    assert job.status().state is JobState.HELD
+    assert job.status().state is JobState.HELD or time.time() >= begin
     behind = jobs.submit(target.commands, "pass", zone=zone, after=[job])
     assert job.result(DEADLINE_S) == 7
     assert behind.wait(DEADLINE_S).state is JobState.COMPLETED
