@@ -32,7 +32,10 @@ def call_of(function: Function, zone: ObjectRef) -> Request:
 
 @pytest.fixture
 def function(target: Target) -> Function:
-    return Functions(target.commands).put(FOREVER, name="forever")
+    """Only a call makes the pool busy: the sandbox that looked at the code is free again."""
+    found = Functions(target.commands).put(FOREVER, name="forever")
+    until(lambda: not any(pool.busy for pool in target.commands.pools()))
+    return found
 
 
 def test_a_target_that_closes_ends_its_calls(target: Target, function: Function) -> None:
