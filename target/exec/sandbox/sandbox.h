@@ -408,6 +408,9 @@ bool osd_starvation_end(struct osd_sandbox *sandbox, uint64_t now_usec);
 /* Whether the sandbox's job is past its wall limit, with what it has waited for a processor taken into
  * account; moves sandbox->wall_usec when it is not. */
 bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec);
+/* Whether a job that has used up its processor time ends for its wall limit.  By default both limits are
+ * the same, and a starved job reaches both at about the same moment, as one of them was extended. */
+bool osd_starvation_was_wall(const struct osd_sandbox *sandbox, uint64_t now_usec);
 /* Samples all sandboxes when it is time to; *deadline: no later than the next time. */
 void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, uint64_t *deadline);
 

@@ -140,6 +140,12 @@ bool osd_starvation_is_late(struct osd_sandbox *sandbox, uint64_t now_usec)
 	return false;
 }
 
+bool osd_starvation_was_wall(const struct osd_sandbox *sandbox, uint64_t now_usec)
+{
+	return sandbox->cpu_limit_usec == sandbox->wall_limit_usec &&
+	       now_usec >= sandbox->wall_first_usec;
+}
+
 /* Scripts that have run for a while, and sandboxes that should have been ready by now. */
 static bool is_sampled(const struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox,
 		       uint64_t now)

@@ -26,6 +26,22 @@ static void extension(void)
 	CHECK_EQ(osd_starved_extension(UINT64_MAX, UINT64_MAX), OSD_STARVED_MOST_USEC);
 }
 
+/* A job that has used up its processor time, which is as long as its wall limit, or not. */
+static void both_limits(void)
+{
+	struct osd_sandbox sandbox = {.wall_limit_usec = 2 * SECOND, .cpu_limit_usec = 2 * SECOND};
+
+	sandbox.wall_usec = 3 * SECOND;
+	osd_starvation_begin(&sandbox, SECOND);
+	sandbox.wall_usec = 5 * SECOND;
+	CHECK(!osd_starvation_was_wall(&sandbox, 3 * SECOND - 1));
+	CHECK(osd_starvation_was_wall(&sandbox, 3 * SECOND));
+	sandbox.cpu_limit_usec = SECOND;
+	CHECK(!osd_starvation_was_wall(&sandbox, 4 * SECOND));
+	sandbox.cpu_limit_usec = 3 * SECOND;
+	CHECK(!osd_starvation_was_wall(&sandbox, 4 * SECOND));
+}
+
 /* A child that computes until it is killed, on one processor. */
 static pid_t loop_on(const cpu_set_t *processor)
 {
@@ -99,6 +115,7 @@ static void no_processor_at_all(void)
 int main(void)
 {
 	extension();
+	both_limits();
 	no_processor_at_all();
 	return 0;
 }

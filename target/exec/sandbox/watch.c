@@ -60,7 +60,7 @@ static void check_limits(struct osd_sandboxes *sandboxes, struct osd_sandbox *sa
 	used = osd_sandbox_cpu_usec(sandbox); /* 0: it is gone, which is not known yet */
 	used -= OSD_MIN(used, sandbox->cpu_before_usec);
 	if (used >= sandbox->cpu_limit_usec) {
-		sandboxes->ops->out_of_time(sandbox, true);
+		sandboxes->ops->out_of_time(sandbox, !osd_starvation_was_wall(sandbox, now));
 		return;
 	}
 	*deadline = OSD_MIN(*deadline, sandbox->wall_usec);
