@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ports import own_port
+from tests.ports import hold_port
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120
@@ -27,18 +27,19 @@ def tour() -> str:
 @pytest.mark.tgtd
 @pytest.mark.sandbox
 def test_tour(tmp_path: Path) -> None:
-    script = tour().replace(PORT, str(own_port()))
     environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path)}
     environment.pop("IOSD_TARGET", None)
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-    )
+    held, port = hold_port()
+    with held:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", tour().replace(PORT, str(port))],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     for words in (
         "ok    module",

@@ -31,7 +31,7 @@ from pyosd.types import ROOT, ObjectType, PartitionId, ref
 from pyosd.wire.capability import Permission, SecurityMethod
 from tests import warm
 from tests.harness import SOURCE
-from tests.ports import own_port
+from tests.ports import hold_port
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing, shared
 from tests.surroundings import FOLDERS
@@ -233,11 +233,18 @@ def test_only_the_owner_can_read_it(served: Serving) -> None:
     assert not list(Path(served.description["control"]).parent.glob("local-key*"))
 
 
-def test_it_goes_with_the_target_and_comes_back_the_same() -> None:
+@pytest.fixture
+def port() -> Iterator[int]:
+    """That of several targets, one after the other."""
+    held, port = hold_port()
+    with held:
+        yield port
+
+
+def test_it_goes_with_the_target_and_comes_back_the_same(port: int) -> None:
     data = Path(tempfile.mkdtemp(prefix="iosd-test-"))
     try:
         data.chmod(0o711)
-        port = own_port()
         words = (*PLAIN, "--portal", f"127.0.0.1:{port}")
         with Serving(*words, data=data / "store", standard=True) as served:
             file = file_of(served.url)
@@ -254,8 +261,7 @@ def test_it_goes_with_the_target_and_comes_back_the_same() -> None:
         shutil.rmtree(data)
 
 
-def test_one_that_a_killed_target_has_left_counts_for_nothing() -> None:
-    port = own_port()
+def test_one_that_a_killed_target_has_left_counts_for_nothing(port: int) -> None:
     words = (*PLAIN, "--portal", f"127.0.0.1:{port}")
     served = Serving(*words, standard=True)
     url, file = served.url, file_of(served.url)
@@ -273,8 +279,7 @@ def test_one_that_a_killed_target_has_left_counts_for_nothing() -> None:
         refused(url, "part", "ls")
 
 
-def test_a_session_that_outlives_the_store_takes_the_new_credential() -> None:
-    port = own_port()
+def test_a_session_that_outlives_the_store_takes_the_new_credential(port: int) -> None:
     words = (*PLAIN, "--portal", f"127.0.0.1:{port}")
     with contextlib.ExitStack() as stack:
         with Serving(*words, standard=True) as served:
