@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from iosd_host.common import logs, paths
+from iosd_host.common.held_port import HeldPort
 from iosd_host.common.run_folder import RunFolder
 from iosd_host.common.users import group_of, manager_uid
 from iosd_host.common.whole_file import write_whole
@@ -27,7 +28,6 @@ from iosd_host.config.files import Config
 from iosd_host.config.pools import DEFAULT, Pool, check_pools, make_pool
 from iosd_host.config.schema import ConfigError, Setting
 from iosd_host.config.source import Source
-from iosd_host.serve.held_port import HeldPort
 from iosd_host.serve.local_credential import CredentialError, Published, publish, take_key, withdraw
 from iosd_host.serve.manager_process import ManagerService, ManagerTarget
 from iosd_host.serve.master_key import take_out

@@ -24,12 +24,12 @@ import pytest
 
 import pyosd
 from iosd_host.common import paths
+from iosd_host.common.held_port import HeldPort
 from iosd_host.common.run_folder import RunFolder
 from iosd_host.config.files import Config
 from iosd_host.config.schema import ConfigError
 from iosd_host.config.source import Source
 from iosd_host.serve import preconditions
-from iosd_host.serve.held_port import HeldPort
 from iosd_host.serve.parts import TargetConfig
 from iosd_host.serve.preconditions import (
     CannotServe,
