@@ -56,9 +56,12 @@ def groups_of(serving: Serving) -> dict[str, list[int]]:
     """Control groups of the daemon's, and who is in them."""
     folder = f"iosd-sandboxd-{serving.pids['iosd-sandboxd']}"
     found = {}
-    for path in GROUPS.glob(f"**/{folder}/**/cgroup.procs"):
-        with contextlib.suppress(OSError):
-            found[str(path)] = [int(pid) for pid in path.read_text().split()]
+    # walk() passes over groups of other targets that go away meanwhile, glob() does not.
+    for place, _, files in os.walk(GROUPS):
+        path = Path(place) / "cgroup.procs"
+        if folder in path.parts and path.name in files:
+            with contextlib.suppress(OSError):
+                found[str(path)] = [int(pid) for pid in path.read_text().split()]
     return found
 
 
