@@ -36,6 +36,7 @@ from tests.exec.test_rights import (
     tries,
 )
 from tests.serving import arguments, shared
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -185,7 +186,8 @@ def test_job_that_waits_over_a_restart(mortal: Keyed) -> None:
 
 def test_array_and_another_attempt(place: Place) -> None:
     array = place.submit("print('ran')", array=range(3), hold=True)
-    again = running(place.submit("osd.log('up')\nraise SystemExit(7)", retries=14, retry_exit=7))
+    again = place.submit("raise SystemExit(7)", retries=14, retry_exit=7)
+    until(lambda: (now := again.status()).attempt and now.state is JobState.QUEUED)
     place.demand(ALLDATA)
     with place.strongest() as target:
         target.job(array.id).release()
