@@ -135,16 +135,16 @@ def test_standard_error_is_cut_only_there(ends: ServedTarget, zone) -> None:
 
 
 def test_limits_hold_only_there(ends: ServedTarget, zone) -> None:
-    code = "import time\ntime.sleep(0.4)\nprint('slept')\n"
+    code = "import time\ntime.sleep({})\nprint('slept')\n"
     limits = pyosd.Limits(wall="100ms")
     with pytest.raises(pyosd.JobTimeout):
-        ends.exec(code, zone=zone, limits=limits)
+        ends.exec(code.format(600), zone=zone, limits=limits)
     done = warm.run(
         [
             *(sys.executable, "-P", "-c", "from pyosd.cli import main; main()", "exec", "-"),
             *("--local", "--zone", str(zone), "--limit-wall", "100ms"),
         ],
-        input=code,
+        input=code.format(0.4),
         env=client_environment() | {"IOSD_TARGET": ends.url},
         capture_output=True,
         text=True,
