@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -20,12 +21,14 @@ from proxy import (
     NUDGE,
     ROOT,
     SANDBOXD,
+    Daemon,
     Limits,
     control_groups,
     gone,
 )
 
 from tests.processes import descendants, zygotes_of
+from tests.waiting import until
 
 LEVELS = ("full", "no-cgroup", "no-userns", "minimal")
 
@@ -65,6 +68,17 @@ def capabilities(pid: int, which: str) -> set[int]:
     return {number for number in range(64) if bits >> number & 1}
 
 
+def confined(daemon: Daemon, name: str) -> list[int]:
+    """Processes of the daemon that have this name, and their filter, which is the last thing they take."""
+    found = []
+    for pid in descendants(daemon.process.pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            status = privileges(pid)
+            if (status["Name"], status["Seccomp"]) == (name, "2"):
+                found.append(pid)
+    return found
+
+
 def own_capabilities() -> set[int]:
     return capabilities(os.getpid(), "CapEff")
 
@@ -74,6 +88,8 @@ def test_what_daemon_janitor_and_zygote_keep_of_root(own, level: str) -> None:
     daemon = own("--isolation", level, "--uid", "65533")
     more, of_zygote = OF_LEVELS[level]
     (zygote,) = zygotes_of(daemon.process.pid)
+    # It is started before the zygote, and may give its own up later.
+    until(lambda: len(confined(daemon, "iosd-janitor")) == (level == "full"))
     others = descendants(daemon.process.pid) - {zygote}
     of_daemon = (OF_THE_DAEMON | more) & own_capabilities()
     for which in ("CapEff", "CapPrm", "CapBnd"):
