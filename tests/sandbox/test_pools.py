@@ -219,7 +219,7 @@ def test_only_what_was_built_is_served(sets: Path, tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(9,)).start()\n"
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(900,)).start()\n"
 REASONS = {name: words for name, (_, words) in WRONG.items()} | {
     "old": "built for cpython-2",
     "broken": "cannot preload bad: ZeroDivisionError: division by zero",
