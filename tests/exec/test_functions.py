@@ -39,7 +39,7 @@ FUNCTIONS = PartitionId(0x11)
 """The function partition of these tests."""
 PAGE = Page.FUNCTION
 STATE, ENGINE, ACCESS, ALIAS, METHODS, WALL, SHA256 = 1, 2, 5, 6, 8, 10, 14
-DESCRIPTION, POOL, MEMORY = 7, 9, 12
+DESCRIPTION, POOL, MEMORY, USERS = 7, 9, 12, 0x21
 NONE, READ, WRITE = b"\0", b"\1", b"\2"
 ROOM = 1 << 16
 INACTIVE, NO_ENGINE = 0x8017, 0x8018
@@ -502,7 +502,7 @@ def test_a_plain_call_ends_with_its_zone(
     with serving.connect() as other:
         other.test_unit_ready()
         pending = other.submit(request)
-        until(lambda: any(pool.busy for pool in target.pools()))
+        until(lambda: attribute(target, ref(FUNCTIONS, plain), USERS))
         target.remove_partition(zone.partition_id)
         error = pending.reply(WAIT_S).error
     assert error is not None and error.sense is not None
