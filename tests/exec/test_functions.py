@@ -347,7 +347,9 @@ def test_limits_of_the_manifest_bound_those_of_the_call(
     target: pyosd.Target, functions: ObjectRef, lines: ObjectRef
 ) -> None:
     forever = active(
-        target, "def main(args):\n    while True: pass\n", wall=(300_000).to_bytes(8, "big")
+        target,
+        "import time\ndef main(args):\n    time.sleep(600)\n",  # which uses up no other limit
+        wall=(300_000).to_bytes(8, "big"),
     )
     for limits in (Limits(), Limits(wall=30)):
         assert reason(call(target, lines, forever.object_id, limits=limits)) == WALL_LIMIT

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
 CAPS, INACTIVE = 0x8029, 0x8017
 CODE = b"def main(args):\n    return 'signed'\n"
-SPINS = b"def main(args):\n    while True:\n        pass\n"
+SLEEPS = b"import time\ndef main(args):\n    time.sleep(600)\n"
 
 
 def line(key: Key, caps: str = "") -> str:
@@ -57,11 +57,11 @@ def test_engines(signing: Serve, key: MakeKey) -> None:
 def test_a_call_gets_the_cap_where_the_manifest_has_no_limit(signing: Serve, key: MakeKey) -> None:
     ed = key("ed25519")
     s = signing("signed", line(ed, 'iosd-wall="300ms",iosd-memory="48MiB"'))
-    put(s, ed, "spins", SPINS)
-    reply = call(s.target, s.zone, "spins", limits=Limits(wall=30))
+    put(s, ed, "sleeps", SLEEPS)
+    reply = call(s.target, s.zone, "sleeps", limits=Limits(wall=30))
     assert reply.error is not None and reply.error.sense is not None
     assert reply.error.sense.command_information == 301
-    job = Functions(s.target, FUNCTIONS).submit("spins", zone=s.zone)
+    job = Functions(s.target, FUNCTIONS).submit("sleeps", zone=s.zone)
     status = job.wait(WAIT_S)
     assert (status.state, status.signer) == (JobState.TIMEOUT, "ann")
     assert status.limits.mem == 48 << 20 and status.limits.wall == pytest.approx(0.3)
