@@ -365,7 +365,7 @@ def test_a_function_that_is_gone(
 def test_a_failure_is_no_data(
     target: pyosd.Target, functions: Functions, obj: ObjectRef, how: str, reason: int
 ) -> None:
-    limits = pyosd.Limits(wall=1.0)
+    limits = pyosd.Limits(wall=1.0 if how == "hangs" else 30)
     odd = put(functions, ODD, SAME, limits=limits)
     target.write(obj, 0, b"abc" * 1000)
     functions.attach(obj, [FunctionStage(odd, parameters=f"how={how}")])
