@@ -163,7 +163,10 @@ def test_pools_keys_and_reuse_are_by_user(guarded: Serving, kind: str) -> None:
         def sandboxes(user: pyosd.Target) -> int:
             return user.exec("pass", zone=zone).wait(WAIT_S).sandbox
 
-        assert sandboxes(ada) == sandboxes(ada), "a proven name's sandbox takes its next job"
+        # One that is cleaned for too long ends: on a busy machine that happens.
+        until(
+            lambda: sandboxes(ada) == sandboxes(ada), "a proven name's sandbox takes its next job"
+        )
         assert sandboxes(bob) != sandboxes(ada)
 
 
