@@ -23,6 +23,7 @@ from tests.exec.conftest import Run
 from tests.exec.test_stacks import CONTRACT, NO_CHANGE, refusal, whole
 from tests.exec.test_views import SOURCE, SOURCE_GONE, shows
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -337,8 +338,6 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
         view = Functions(target).view_create(base, [], writable=True)
         collection = target.create_collection(base)
         part = Functions(target).view_create(collection, [])
-        killed = threading.Event()
-
         killed = threading.Event()  # a client that loses no command goes on at the new tgtd
 
         def change() -> None:
@@ -351,6 +350,7 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
 
         thread = threading.Thread(target=change)
         thread.start()
+        until(lambda: len(ids(target, base)) > 1, "nothing is made")
         time.sleep(0.3)  # any moment will do
         own_serving.kill("tgtd")
         killed.set()

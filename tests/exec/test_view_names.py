@@ -32,6 +32,7 @@ from tests.exec.conftest import Run
 from tests.exec.test_stacks import CONTRACT, NO_INVERSE, SAME, put, refusal, whole
 from tests.exec.test_views import SOURCE
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -372,6 +373,7 @@ def test_both_or_neither_after_a_kill(own_serving: Serving) -> None:
 
         thread = threading.Thread(target=change)
         thread.start()
+        until(lambda: len(names(target, base)) > 1, "nothing is made")
         time.sleep(0.3)  # any moment will do
         own_serving.kill("tgtd")
         killed.set()
