@@ -293,8 +293,8 @@ def test_readers_of_a_failure(target: pyosd.Target, functions: Functions, obj: O
 
 @pytest.fixture
 def slow(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> ObjectRef:
-    """An object whose data take a second to compute."""
-    functions.attach(obj, [FunctionStage(put(functions, STAMP, SEQUENTIAL), parameters="sleep=1")])
+    """An object whose data take so long to compute that others come and go meanwhile."""
+    functions.attach(obj, [FunctionStage(put(functions, STAMP, SEQUENTIAL), parameters="sleep=3")])
     return obj
 
 
