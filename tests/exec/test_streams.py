@@ -364,10 +364,10 @@ def test_a_failure_in_a_later_part(
 
 @pytest.fixture
 def slow(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> ObjectRef:
-    """TEXT, each part of which takes a while."""
+    """TEXT, each part of which takes a while: changes and other readers come before the last one."""
     write(target, obj, TEXT)
     upper = put(functions, UPPER, LINES, name="upper")
-    functions.attach(obj, [FunctionStage(upper, parameters="sleep=0.2")])
+    functions.attach(obj, [FunctionStage(upper, parameters="sleep=0.4")])
     return obj
 
 
