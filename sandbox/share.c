@@ -5,7 +5,8 @@
  * share (--cpu-share), the group has a weight instead.
  *
  * The target reports the part of the needed time that running scripts get (SHARE, a few times a second,
- * only when it is small).  This file watches forks, and zygotes that start. */
+ * only when it is small; 0 while the end of a script is not reported).  This file watches forks, and zygotes
+ * that start. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "daemon.h"

@@ -14,6 +14,7 @@
 #define SAMPLE_USEC  UINT64_C(250000)
 #define EXTEND_LEAST UINT64_C(10000)  /* a shorter extension is not worth another look */
 #define WARM_USUAL   UINT64_C(100000) /* a new sandbox is ready sooner unless it starves */
+#define TOLD_USUAL   UINT64_C(100000) /* an end is reported sooner unless the zygote starves */
 #define PER_MILLE    1000u
 #define LITTLE	     500u /* per mille of what scripts wanted: less is reported */
 
@@ -172,14 +173,35 @@ static void report(struct osd_sandboxes *sandboxes, uint64_t got, uint64_t wante
 		osd_service_report_share(sandboxes, (unsigned)(got * PER_MILLE / wanted));
 }
 
+/* Whether it waits for a processor by its pool's bound, and not for other programs. */
+static bool is_bound(const struct osd_sandbox *sandbox)
+{
+	return sandbox->supply->cpu_share < OSD_CPU_SHARE_WHOLE;
+}
+
+/* Whether a process has ended, and its zygote is late to report how.  *deadline: no later than the time at
+ * which it will be late. */
+static bool is_untold(const struct osd_sandbox *sandbox, uint64_t now, uint64_t *deadline)
+{
+	uint64_t late_usec = sandbox->asked_usec + TOLD_USUAL;
+
+	if (!sandbox->dead || sandbox->exit_known || is_bound(sandbox))
+		return false;
+	if (now < late_usec)
+		*deadline = OSD_MIN(*deadline, late_usec);
+	return now >= late_usec;
+}
+
+/* A zygote has its share together with the scripts. */
 void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, uint64_t *deadline)
 {
 	uint64_t got = 0, wanted = 0, span = 0;
-	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false;
+	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false, untold = false;
 
 	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next) {
 		struct sample sample;
 
+		untold |= is_untold(sandbox, now_usec, deadline);
 		if (!is_sampled(sandboxes, sandbox, now_usec))
 			continue;
 		any = true;
@@ -187,15 +209,18 @@ void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, ui
 			continue;
 		span = OSD_MAX(span, now_usec - OSD_MIN(now_usec, sandbox->sampled_usec));
 		sample = take_sample(sandbox, now_usec);
-		if (sandbox->supply->cpu_share < OSD_CPU_SHARE_WHOLE)
-			continue; /* it waits by its bound, and not for other programs */
+		if (is_bound(sandbox))
+			continue;
 		got += sample.used;
 		wanted += sample.used + sample.waited;
 	}
+	any |= untold;
 	if (any && due) {
 		sandboxes->sampled_usec = now_usec;
 		/* Scripts that wait for each other are not starved by others. */
 		report(sandboxes, got, OSD_MIN(wanted, processors() * span));
+		if (untold)
+			osd_service_report_share(sandboxes, 0);
 	}
 	if (any)
 		*deadline = OSD_MIN(*deadline, sandboxes->sampled_usec + SAMPLE_USEC);

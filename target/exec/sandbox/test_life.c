@@ -323,6 +323,49 @@ static void test_kept_rests(bool computes)
 	tear_down(&stage);
 }
 
+/* What the target has told iosd-sandboxd: how many messages of this type. */
+static unsigned told(const struct stage *stage, enum osd_sandboxd_type type)
+{
+	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
+	struct osd_sandboxd_message message;
+	unsigned count = 0;
+	ssize_t length;
+
+	while ((length = recv(stage->service, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		if (osd_sandboxd_decode(bytes, (size_t)length, &message) &&
+		    message.type == (uint16_t)type)
+			count++;
+	return count;
+}
+
+/* A process has ended, and on a busy host its zygote does not come to report how: it needs its share. */
+static void test_end_that_is_not_reported(void)
+{
+	const struct osd_sandbox_exit status = {.wait_status = 0};
+	uint64_t deadline = OSD_NEVER, now;
+	struct osd_sandbox *taken;
+	struct stage stage;
+	int job = set_up_ready(&stage);
+
+	stage.supply.cpu_share = OSD_CPU_SHARE_WHOLE;
+	taken = take(&stage);
+	osd_sandbox_died(&stage.sandboxes, taken);
+	now = taken->asked_usec;
+	osd_starvation_check(&stage.sandboxes, now, &deadline);
+	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
+	CHECK(deadline > now && deadline < now + 1000000);
+	osd_starvation_check(&stage.sandboxes, deadline, &deadline);
+	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 1);
+	osd_sandbox_exited(&stage.sandboxes, taken->id, &status);
+	deadline = OSD_NEVER;
+	osd_starvation_check(&stage.sandboxes, now + 1000000, &deadline);
+	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
+	CHECK(deadline == OSD_NEVER);
+	osd_sandbox_give_back(&stage.sandboxes, taken, true);
+	close(job);
+	tear_down(&stage);
+}
+
 /* A target that has just started lets calls wait for the first word of iosd-sandboxd, for a while. */
 static void test_due(void)
 {
@@ -352,6 +395,7 @@ int main(void)
 	test_given_back_with(REFUSED);
 	test_given_back_with(AWAITED);
 	test_due();
+	test_end_that_is_not_reported();
 	test_ended_at(NEVER);
 	test_ended_at(WHILE_SPAWNING);
 	test_ended_at(WHILE_WARMING);
