@@ -8,13 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "exec/sandbox/sandbox.h"
 
 #define SAMPLE_USEC  UINT64_C(250000)
 #define EXTEND_LEAST UINT64_C(10000)  /* a shorter extension is not worth another look */
-#define WARM_USUAL   UINT64_C(100000) /* a new sandbox is ready sooner unless it starves */
-#define TOLD_USUAL   UINT64_C(100000) /* an end is reported sooner unless the zygote starves */
+/* A new sandbox is READY sooner unless it starves, and an end is reported sooner unless the zygote does. */
+#define USUAL	     UINT64_C(100000)
 #define PER_MILLE    1000u
 #define LITTLE	     500u /* per mille of what scripts wanted: less is reported */
 
@@ -154,7 +155,7 @@ static bool is_sampled(const struct osd_sandboxes *sandboxes, const struct osd_s
 	if (sandbox->dead || sandbox->kill_sent)
 		return false;
 	if (sandbox->state == OSD_SANDBOX_WARMING)
-		return now >= sandbox->asked_usec + WARM_USUAL;
+		return now >= sandbox->asked_usec + USUAL;
 	return sandbox->pinged && sandbox->user &&
 	       sandboxes->ops->work_of(sandbox) != OSD_WORK_NONE;
 }
@@ -179,17 +180,13 @@ static bool is_bound(const struct osd_sandbox *sandbox)
 	return sandbox->supply->cpu_share < OSD_CPU_SHARE_WHOLE;
 }
 
-/* Whether a process has ended, and its zygote is late to report how.  *deadline: no later than the time at
- * which it will be late. */
-static bool is_untold(const struct osd_sandbox *sandbox, uint64_t now, uint64_t *deadline)
+/* When a sandbox is late to be READY, or its zygote is late to report how it ended.  OSD_NEVER: neither is due. */
+static uint64_t late_at(const struct osd_sandbox *sandbox)
 {
-	uint64_t late_usec = sandbox->asked_usec + TOLD_USUAL;
+	bool due = sandbox->dead ? !sandbox->exit_known && !is_bound(sandbox)
+				 : sandbox->state == OSD_SANDBOX_WARMING && !sandbox->kill_sent;
 
-	if (!sandbox->dead || sandbox->exit_known || is_bound(sandbox))
-		return false;
-	if (now < late_usec)
-		*deadline = OSD_MIN(*deadline, late_usec);
-	return now >= late_usec;
+	return due ? sandbox->asked_usec + USUAL : OSD_NEVER;
 }
 
 /* A zygote has its share together with the scripts. */
@@ -199,9 +196,13 @@ void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, ui
 	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false, untold = false;
 
 	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next) {
+		uint64_t late_usec = late_at(sandbox);
 		struct sample sample;
 
-		untold |= is_untold(sandbox, now_usec, deadline);
+		if (now_usec < late_usec)
+			*deadline = OSD_MIN(*deadline, late_usec);
+		else
+			untold |= sandbox->dead;
 		if (!is_sampled(sandboxes, sandbox, now_usec))
 			continue;
 		any = true;

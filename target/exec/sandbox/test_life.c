@@ -338,6 +338,22 @@ static unsigned told(const struct stage *stage, enum osd_sandboxd_type type)
 	return count;
 }
 
+/* On a busy host a sandbox may starve before it is READY: somebody looks whether it does. */
+static void test_start_is_looked_at(void)
+{
+	uint64_t deadline = OSD_NEVER, asked;
+	struct stage stage;
+	int job;
+
+	set_up(&stage);
+	asked = stage.sandboxes.list->asked_usec;
+	job = report_fork(&stage, stage.sandboxes.list->id);
+	osd_starvation_check(&stage.sandboxes, asked, &deadline);
+	CHECK(deadline > asked && deadline < asked + 1000000);
+	close(job);
+	tear_down(&stage);
+}
+
 /* A process has ended, and on a busy host its zygote does not come to report how: it needs its share. */
 static void test_end_that_is_not_reported(void)
 {
@@ -395,6 +411,7 @@ int main(void)
 	test_given_back_with(REFUSED);
 	test_given_back_with(AWAITED);
 	test_due();
+	test_start_is_looked_at();
 	test_end_that_is_not_reported();
 	test_ended_at(NEVER);
 	test_ended_at(WHILE_SPAWNING);
