@@ -50,6 +50,13 @@ def end_jobs(target: pyosd.Target, partition_id: PartitionId) -> None:
             target.job(status.id).kill(WAIT_S)
 
 
+def await_sandboxes(target: pyosd.Target) -> None:
+    """Until there are sandboxes again after the target's restart: iosd-sandboxd first ends those there
+    were, which can take longer than a READ or a synchronous call waits.
+    """
+    target.exec("pass", zone=ROOT).wait(WAIT_S)
+
+
 @pytest.fixture
 def functions(target: pyosd.Target) -> Iterator[Functions]:
     """A function partition of the test's own.  At its end there are no new views, and the root has no

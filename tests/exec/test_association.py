@@ -16,6 +16,7 @@ from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.types import JOBS_COLLECTION, ROOT, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from tests.control.peer import Peer
+from tests.exec.conftest import await_sandboxes
 from tests.exec.test_stacks import BLOCKS, GZIP, SELECT, UNKNOWN, XOR, put, whole
 from tests.serving import Serving
 
@@ -191,6 +192,7 @@ def test_collections_keep_their_stages(own_serving: Serving) -> None:
         own_serving.kill("tgtd")
         own_serving.restarted()
     with own_serving.connect() as target:
+        await_sandboxes(target)
         assert byte(target, obj) == b"\1"
         target.remove_collection(collection, with_members=True)
         assert byte(target, obj) == b"\0"

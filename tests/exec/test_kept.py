@@ -18,7 +18,7 @@ from pyosd.functions import Contract, Functions, FunctionStage, KeptResults, Out
 from pyosd.types import ROOT, AttributeValue, ObjectRef, TaskManagement, ref
 from pyosd.wire.attributes import Page
 from tests.command.test_perform import COMPLETE, manage
-from tests.exec.conftest import WAIT_S
+from tests.exec.conftest import WAIT_S, await_sandboxes
 from tests.exec.test_stacks import BLOCKS, CONTRACT, STAGE, put, refusal, whole
 from tests.exec.test_views import shows
 from tests.expect import TASK_ABORTED
@@ -382,6 +382,7 @@ def test_the_quota() -> None:
         served.kill("tgtd")
         served.restarted()
         with served.connect() as again:
+            await_sandboxes(again)
             assert stamp(again, objects[0]) != first, "what was kept ends with the target"
 
 

@@ -18,7 +18,7 @@ from pyosd.functions import Contract, Functions, FunctionStage, Hook, HookEvent,
 from pyosd.types import AttributeValue, ref
 from pyosd.wire.attributes import Page
 from tests.e2e.raw_iscsi import RawSession
-from tests.exec.conftest import WAIT_S
+from tests.exec.conftest import WAIT_S, await_sandboxes
 from tests.relay import from_address
 from tests.serving import Serving
 from tests.waiting import until
@@ -209,6 +209,7 @@ def test_a_pool_admits_the_user_who_attaches(guarded: Serving, kind: str) -> Non
     guarded.kill("tgtd")
     guarded.restarted()
     with guarded.connect(chap=BOB) as bob:
+        await_sandboxes(bob)
         assert bytes(bob.read(mine, 0, 4)) == b"TEXT"
         for obj in (mine, his):
             bob.remove_partition(obj.partition_id, contents=True)

@@ -17,6 +17,7 @@ from pyosd.errors import Invalid, OSDError, TargetBusy, VersionMismatch
 from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.types import AttributeValue, ObjectRef, PartitionId
 from pyosd.wire.attributes import LOGICAL_LENGTH
+from tests.exec.conftest import await_sandboxes
 from tests.exec.test_stacks import (
     BLOCKS,
     CONTRACT,
@@ -243,6 +244,8 @@ def killed_while_writing(
         serving.kill("tgtd")
         writer.join()
         serving.restarted()
+    with serving.connect() as target:
+        await_sandboxes(target)
 
 
 def test_a_write_is_there_or_not_after_a_kill(own_serving: Serving) -> None:

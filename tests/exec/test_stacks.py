@@ -18,6 +18,7 @@ from pyosd.errors import Invalid, OSDError
 from pyosd.functions import Access, Contract, Functions, FunctionStage, OutputSize, RecordForm
 from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from tests.exec.conftest import await_sandboxes
 from tests.serving import Serving
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
@@ -495,6 +496,7 @@ def test_stacks_survive_a_restart(own_serving: Serving) -> None:
         own_serving.kill("tgtd")
         own_serving.restarted()
     with own_serving.connect() as target:
+        await_sandboxes(target)
         read = [bytes(target.read(each, 0, 1)) for each in (near, far, plain)]
         assert read == [b"\4", b"\2", b"\0"]
         assert Functions(target).attached(plain) == [FunctionStage(None)]
