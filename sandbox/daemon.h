@@ -45,7 +45,7 @@ struct osd_slot {
 	bool kill; /* STARTING: kill it as soon as it is LIVE */
 	uint64_t id;     /* given by the target */
 	uint64_t serial; /* given by the daemon */
-	uint64_t asked_usec; /* STARTING: time of the request, monotonic */
+	uint64_t asked_usec; /* STARTING or resizing: when the zygote was asked, monotonic */
 	unsigned pool, zygote; /* indices */
 	int pidfd;       /* while LIVE; -1 */
 	pid_t pid;       /* in our process namespace */

@@ -5,16 +5,16 @@
  * share (--cpu-share), the group has a weight instead.
  *
  * The target reports the part of the needed time that running scripts get (SHARE, a few times a second,
- * only when it is small; 0 while the end of a script is not reported).  This file watches forks, and zygotes
- * that start. */
+ * only when it is small; 0 while the end of a script is not reported).  This file watches what zygotes are
+ * asked, and zygotes that start. */
 #include "base/clock.h"
 #include "base/util.h"
 #include "daemon.h"
 
 #define HOLD_USEC   UINT64_C(3000000) /* time that the weight stays after the last reason for it */
 #define RAISE_USEC  UINT64_C(200000)  /* time between two raises, in which the last one shows its effect */
-/* a late fork: it takes a hundredth of this unless the zygote starves */
-#define FORK_USEC   UINT64_C(100000)
+/* a late answer of a zygote: it takes a hundredth of this unless the zygote starves */
+#define LATE_USEC   UINT64_C(100000)
 #define RAISES_MOST 6u
 
 static void hold(struct osd_daemon *daemon, uint64_t now)
@@ -51,8 +51,8 @@ void osd_share_heed(struct osd_daemon *daemon, uint64_t per_mille)
 	osd_cgroups_weigh(&daemon->cgroups, daemon->cpu_share, 1u << daemon->share_raises++);
 }
 
-/* Whether a zygote is starting, or a requested sandbox is late.  *ret_next: the time at which a
- * requested sandbox will be late. */
+/* Whether a zygote is starting, or late with a sandbox or its scratch folder.  *ret_next: the time at which
+ * one will be late. */
 static bool is_late(const struct osd_daemon *daemon, uint64_t now, uint64_t *ret_next)
 {
 	for (unsigned i = 0; i < OSD_POOLS_MAX * OSD_ZYGOTES; i++) {
@@ -65,11 +65,11 @@ static bool is_late(const struct osd_daemon *daemon, uint64_t now, uint64_t *ret
 	for (unsigned i = 0; i < daemon->max; i++) {
 		const struct osd_slot *sandbox = &daemon->sandboxes[i];
 
-		if (sandbox->state != OSD_SLOT_STARTING)
+		if (sandbox->state != OSD_SLOT_STARTING && !sandbox->resizing)
 			continue;
-		if (now >= sandbox->asked_usec + FORK_USEC)
+		if (now >= sandbox->asked_usec + LATE_USEC)
 			return true;
-		*ret_next = OSD_MIN(*ret_next, sandbox->asked_usec + FORK_USEC);
+		*ret_next = OSD_MIN(*ret_next, sandbox->asked_usec + LATE_USEC);
 	}
 	return false;
 }

@@ -451,6 +451,7 @@ static bool ask_for_resize(struct osd_daemon *daemon, struct osd_slot *sandbox,
 					 .limits = *limits};
 
 	sandbox->asked = *limits;
+	sandbox->asked_usec = osd_monotonic_usec();
 	sandbox->resizing =
 		osd_zygote_send(&daemon->pools[sandbox->pool].zygotes[sandbox->zygote], &message,
 				NULL, 0);

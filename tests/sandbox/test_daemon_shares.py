@@ -15,14 +15,18 @@ from proxy import (
     CPU_GOT,
     FAILING,
     HELLO,
+    LIMITS,
+    LIMITS_SET,
     SERVING,
     WELCOME,
     Daemon,
+    Limits,
     PoolNews,
     control_groups,
 )
 from proxy import KILL as KILL_SANDBOX
 
+from tests.processes import zygotes_of
 from tests.waiting import until
 
 HOLD_S, RAISE_S = 3.0, 0.2  # share.c
@@ -79,6 +83,28 @@ def raised_once_by_two_reports(daemon: Daemon) -> bool:
     (weight,) = first[1]
     assert (first[0], second) == (["0"], (["0"], [2 * weight]))
     return True
+
+
+def test_limits_that_are_late_are_a_reason_for_a_weight(own) -> None:
+    """The zygote gives a sandbox the scratch folder of its job's limits, and needs a processor for it."""
+    daemon = own("--cpu-share", "10")
+    daemon.tells = False
+    if not weights(daemon)[0]:
+        pytest.skip("this kernel knows no idle groups")
+    sandbox = daemon.spawn(Limits(memory_bytes=64 << 20))
+    sandbox.wait_ready()
+    (zygote,) = zygotes_of(daemon.process.pid)
+    until(lambda: weights(daemon)[0] == ["1"])
+    os.kill(zygote, signal.SIGSTOP)
+    try:
+        daemon.send(LIMITS, sandbox.id, Limits(memory_bytes=128 << 20).encode())
+        until(lambda: weights(daemon)[0] == ["0"])
+    finally:
+        os.kill(zygote, signal.SIGCONT)
+    daemon.wait_for(LIMITS_SET, sandbox.id)
+    sandbox.kill()
+    sandbox.wait_exit()
+    sandbox.close()
 
 
 def test_no_share_at_all(own) -> None:
