@@ -527,7 +527,8 @@ def test_the_report_of_a_function_is_for_the_user_whose_data_it_saw(
 
 MIB = 1 << 20
 PART = 4 * MIB
-LINE_OF_PART = "import time\ndef main(args):\n    time.sleep(0.05)\n    return b'x\\n'"
+# All READs below come before the first has ended.
+LINE_OF_PART = "import time\ndef main(args):\n    time.sleep(0.15)\n    return b'x\\n'"
 
 
 def test_slow_functions_leave_memory_for_others(keyed: Keyed) -> None:
