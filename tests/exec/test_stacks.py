@@ -413,7 +413,7 @@ def test_two_halves_at_a_time(target: pyosd.Target, functions: Functions, obj: O
     for fails in (0, 4096):  # both halves, the second
         functions.attach(obj, [FunctionStage(slow, parameters=f"fails={fails}")])
         with pytest.raises(OSDError) as caught:
-            target.read(obj, 0, size)
+            at_once(target, obj, 0, size)
         assert refusal(caught) == (STAGE, EXCEPTION)
         assert caught.value.sense is not None and caught.value.sense.information
     both = [FunctionStage(slow), FunctionStage(put(functions, XOR, blocks, name="xor"))]
