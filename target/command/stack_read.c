@@ -242,7 +242,8 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 		status = begin_flight(read, &found);
 	if (found)
 		return end_kept(read);
-	if (ctx->request->span == OSD_SPAN_LONG && status == OSD_OK)
+	/* Another thread may own a request that waits. */
+	if (status == OSD_OK && ctx->request->span == OSD_SPAN_LONG)
 		osd_command_hold(ctx);
 	if (status == OSD_OK && osd_stack_parts_needed(run))
 		status = osd_stack_parts_open(read);
