@@ -5,7 +5,7 @@
  * share (--cpu-share), the group has a weight instead.
  *
  * The target reports the part of the needed time that running scripts get (SHARE, a few times a second,
- * only when it is small; 0 while the end of a script is not reported).  This file watches what zygotes are
+ * only when it is small; 0 while the end of a sandbox is late).  This file watches what zygotes are
  * asked, and zygotes that start. */
 #include "base/clock.h"
 #include "base/util.h"

@@ -54,7 +54,8 @@ void osd_sandbox_kill(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandb
 		return;
 	sandbox->kill_sent = true;
 	sandbox->kill_usec = OSD_NEVER;
-	sandbox->give_up_usec = osd_monotonic_usec() + DYING_USEC;
+	sandbox->asked_usec = osd_monotonic_usec(); /* to be dead */
+	sandbox->give_up_usec = sandbox->asked_usec + DYING_USEC;
 	if (sandbox->state == OSD_SANDBOX_KEPT || sandbox->state == OSD_SANDBOX_READY) {
 		sandbox->supply->figures
 			.recycled[sandbox->stale ? OSD_RECYCLED_ASKED : OSD_RECYCLED_IDLE]++;

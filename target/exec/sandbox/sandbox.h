@@ -393,8 +393,8 @@ void osd_service_report_share(struct osd_sandboxes *sandboxes, unsigned per_mill
 
 /* Each running sandbox is sampled some times a second.  A job's wall limit is extended, within bounds, by
  * the time in which it could not run: ten times its wall limit, but at most this much longer.  When all
- * scripts together get little, or the end of one is reported late, iosd-sandboxd is told, and gives them and
- * their zygotes their least share. */
+ * scripts together get little, or the end of one comes late, iosd-sandboxd is told, and gives them and their
+ * zygotes their least share. */
 #define OSD_STARVED_TIMES     9u
 #define OSD_STARVED_MOST_USEC UINT64_C(60000000)
 

@@ -14,7 +14,7 @@
 
 #define SAMPLE_USEC  UINT64_C(250000)
 #define EXTEND_LEAST UINT64_C(10000)  /* a shorter extension is not worth another look */
-/* A new sandbox is READY sooner unless it starves, and an end is reported sooner unless the zygote does. */
+/* A new sandbox is READY, a killed one is dead and an end is reported sooner, unless it or its zygote starves. */
 #define USUAL	     UINT64_C(100000)
 #define PER_MILLE    1000u
 #define LITTLE	     500u /* per mille of what scripts wanted: less is reported */
@@ -180,11 +180,17 @@ static bool is_bound(const struct osd_sandbox *sandbox)
 	return sandbox->supply->cpu_share < OSD_CPU_SHARE_WHOLE;
 }
 
-/* When a sandbox is late to be READY, or its zygote is late to report how it ended.  OSD_NEVER: neither is due. */
+/* Whether it has been killed and is not dead, or its zygote has not reported how it ended. */
+static bool ends(const struct osd_sandbox *sandbox)
+{
+	return sandbox->dead ? !sandbox->exit_known : sandbox->kill_sent;
+}
+
+/* When a sandbox is late to be READY, or to end.  OSD_NEVER: neither is due. */
 static uint64_t late_at(const struct osd_sandbox *sandbox)
 {
-	bool due = sandbox->dead ? !sandbox->exit_known && !is_bound(sandbox)
-				 : sandbox->state == OSD_SANDBOX_WARMING && !sandbox->kill_sent;
+	bool due = ends(sandbox) ? !is_bound(sandbox)
+				 : !sandbox->dead && sandbox->state == OSD_SANDBOX_WARMING;
 
 	return due ? sandbox->asked_usec + USUAL : OSD_NEVER;
 }
@@ -193,7 +199,7 @@ static uint64_t late_at(const struct osd_sandbox *sandbox)
 void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, uint64_t *deadline)
 {
 	uint64_t got = 0, wanted = 0, span = 0;
-	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false, untold = false;
+	bool due = now_usec >= sandboxes->sampled_usec + SAMPLE_USEC, any = false, late = false;
 
 	for (struct osd_sandbox *sandbox = sandboxes->list; sandbox; sandbox = sandbox->next) {
 		uint64_t late_usec = late_at(sandbox);
@@ -202,7 +208,7 @@ void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, ui
 		if (now_usec < late_usec)
 			*deadline = OSD_MIN(*deadline, late_usec);
 		else
-			untold |= sandbox->dead;
+			late |= ends(sandbox);
 		if (!is_sampled(sandboxes, sandbox, now_usec))
 			continue;
 		any = true;
@@ -215,12 +221,12 @@ void osd_starvation_check(struct osd_sandboxes *sandboxes, uint64_t now_usec, ui
 		got += sample.used;
 		wanted += sample.used + sample.waited;
 	}
-	any |= untold;
+	any |= late;
 	if (any && due) {
 		sandboxes->sampled_usec = now_usec;
 		/* Scripts that wait for each other are not starved by others. */
 		report(sandboxes, got, OSD_MIN(wanted, processors() * span));
-		if (untold)
+		if (late)
 			osd_service_report_share(sandboxes, 0);
 	}
 	if (any)

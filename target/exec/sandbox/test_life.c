@@ -382,6 +382,34 @@ static void test_end_that_is_not_reported(void)
 	tear_down(&stage);
 }
 
+/* A killed process starves, and does not come to die. */
+static void test_death_that_is_late(void)
+{
+	const struct osd_sandbox_exit status = {.wait_status = 9};
+	uint64_t deadline = OSD_NEVER, now;
+	struct osd_sandbox *taken;
+	struct stage stage;
+	int job = set_up_ready(&stage);
+
+	stage.supply.cpu_share = OSD_CPU_SHARE_WHOLE;
+	taken = take(&stage);
+	osd_sandbox_kill(&stage.sandboxes, taken);
+	now = taken->asked_usec;
+	osd_starvation_check(&stage.sandboxes, now, &deadline);
+	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
+	CHECK(deadline > now && deadline < taken->give_up_usec);
+	osd_starvation_check(&stage.sandboxes, deadline, &deadline);
+	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 1);
+	osd_sandbox_exited(&stage.sandboxes, taken->id, &status);
+	deadline = OSD_NEVER;
+	osd_starvation_check(&stage.sandboxes, now + 1000000, &deadline);
+	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
+	CHECK(deadline == OSD_NEVER);
+	osd_sandbox_give_back(&stage.sandboxes, taken, true);
+	close(job);
+	tear_down(&stage);
+}
+
 /* A target that has just started lets calls wait for the first word of iosd-sandboxd, for a while. */
 static void test_due(void)
 {
@@ -413,6 +441,7 @@ int main(void)
 	test_due();
 	test_start_is_looked_at();
 	test_end_that_is_not_reported();
+	test_death_that_is_late();
 	test_ended_at(NEVER);
 	test_ended_at(WHILE_SPAWNING);
 	test_ended_at(WHILE_WARMING);
