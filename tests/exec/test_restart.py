@@ -201,5 +201,6 @@ def test_without_a_daemon_jobs_wait(storage_only: Serving) -> None:
         assert job.poll()[0] is JobState.QUEUED
         assert job.status().reason == 102
         request = rq.execute(ref(pid), b"pass", ExecParams(), synchronous=True)
-        assert target.reply(request).response.status == BUSY
+        # Calls wait for a daemon until the target has looked for it once.
+        until(lambda: target.reply(request).response.status == BUSY)
         assert job.kill() is JobState.CANCELLED
