@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
-from tests.ports import hold_port
+from iosd_host.common.held_port import HeldPort
 
 
 @contextlib.contextmanager
@@ -68,7 +68,8 @@ class Gate:
         found = re.search(r"//([^/]+):(\d+)/", url)
         assert found
         self._place = found[1], int(found[2])
-        self._held, self._port = hold_port()
+        self._held = HeldPort("127.0.0.1", 0)
+        self._port = self._held.port
         self._server = socket.create_server(("127.0.0.1", self._port))
         self.url = url.replace(f":{found[2]}/", f":{self._port}/", 1)
         self._pairs: list[tuple[socket.socket, socket.socket]] = []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ports import hold_port
+from iosd_host.common.held_port import HeldPort
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120
@@ -29,10 +30,9 @@ def tour() -> str:
 def test_tour(tmp_path: Path) -> None:
     environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path)}
     environment.pop("IOSD_TARGET", None)
-    held, port = hold_port()
-    with held:
+    with contextlib.closing(HeldPort("127.0.0.1", 0)) as held:
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", tour().replace(PORT, str(port))],
+            ["bash", "-euo", "pipefail", "-c", tour().replace(PORT, str(held.port))],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -18,11 +19,11 @@ from click.testing import CliRunner, Result
 import pyosd
 from iosd_host.cli import units as unit_commands
 from iosd_host.common import paths
+from iosd_host.common.held_port import HeldPort
 from iosd_host.serve import attach
 from iosd_host.serve.tgtd import HARDENED, STOCK, find_tgtd
 from pyosd.security import local_credential
 from tests.machine import unavailable
-from tests.ports import hold_port
 from tests.serving import missing
 from tests.waiting import until
 
@@ -121,9 +122,8 @@ def tgtd(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[i
 @pytest.fixture
 def run(folder: Path) -> Iterator[Callable[..., Result]]:
     """A verb with a configuration of those lines."""
-    held, port = hold_port()
-    with held:
-        yield partial(verb_at, folder, port)
+    with contextlib.closing(HeldPort("127.0.0.1", 0)) as held:
+        yield partial(verb_at, folder, held.port)
 
 
 def verb_at(folder: Path, port: int, verb: str, host: str = "127.0.0.1") -> Result:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pyosd
+from iosd_host.common.held_port import HeldPort
 from iosd_secmgr import folder as setup
 from pyosd.cli import main
 from pyosd.cli.frame.codes import Exit
@@ -21,7 +22,6 @@ from pyosd.secmgr.client import SecurityManagerSource
 from pyosd.types import ref
 from pyosd.wire.capability import Permission
 from tests.machine import unavailable
-from tests.ports import HOST, hold_port
 from tests.processes import long_lived
 from tests.secmgr.process import Process
 from tests.serving import Serving, missing, sandboxes_missing
@@ -46,7 +46,7 @@ class Place:
             folder / "secmgr", admin="root", names=["localhost", "127.0.0.1"]
         )
         self.method = method
-        self.held, self.port = hold_port()
+        self.held = HeldPort("127.0.0.1", 0)
         self.start()
         try:
             self.set_up()
@@ -55,7 +55,7 @@ class Place:
             raise
 
     def start(self) -> None:
-        self.secmgr = Process(self.folder / "secmgr", listen=f"{HOST}:{self.port}")
+        self.secmgr = Process(self.folder / "secmgr", listen=f"127.0.0.1:{self.held.port}")
         long_lived.add(self.secmgr.process.pid)
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from iosd_host.common.held_port import HeldPort
 from iosd_host.serve import local_credential as publishing
 from pyosd.cli.frame.codes import Exit
 from pyosd.commands.provision import Provisioner
@@ -31,7 +32,6 @@ from pyosd.types import ROOT, ObjectType, PartitionId, ref
 from pyosd.wire.capability import Permission, SecurityMethod
 from tests import warm
 from tests.harness import SOURCE
-from tests.ports import hold_port
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing, shared
 from tests.surroundings import FOLDERS
@@ -236,9 +236,8 @@ def test_only_the_owner_can_read_it(served: Serving) -> None:
 @pytest.fixture
 def port() -> Iterator[int]:
     """That of several targets, one after the other."""
-    held, port = hold_port()
-    with held:
-        yield port
+    with contextlib.closing(HeldPort("127.0.0.1", 0)) as held:
+        yield held.port
 
 
 def test_it_goes_with_the_target_and_comes_back_the_same(port: int) -> None:

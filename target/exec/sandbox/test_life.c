@@ -354,58 +354,39 @@ static void test_start_is_looked_at(void)
 	tear_down(&stage);
 }
 
-/* A process has ended, and on a busy host its zygote does not come to report how: it needs its share. */
-static void test_end_that_is_not_reported(void)
+/* It is late to end on a busy host: iosd-sandboxd is told then, and only until the end is known. */
+static void check_late_end(struct stage *stage, struct osd_sandbox *taken)
 {
 	const struct osd_sandbox_exit status = {.wait_status = 0};
-	uint64_t deadline = OSD_NEVER, now;
-	struct osd_sandbox *taken;
-	struct stage stage;
-	int job = set_up_ready(&stage);
+	uint64_t deadline = OSD_NEVER, now = taken->asked_usec;
 
-	stage.supply.cpu_share = OSD_CPU_SHARE_WHOLE;
-	taken = take(&stage);
-	osd_sandbox_died(&stage.sandboxes, taken);
-	now = taken->asked_usec;
-	osd_starvation_check(&stage.sandboxes, now, &deadline);
-	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
+	osd_starvation_check(&stage->sandboxes, now, &deadline);
+	CHECK_EQ(told(stage, OSD_SANDBOXD_SHARE), 0);
 	CHECK(deadline > now && deadline < now + 1000000);
-	osd_starvation_check(&stage.sandboxes, deadline, &deadline);
-	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 1);
-	osd_sandbox_exited(&stage.sandboxes, taken->id, &status);
+	osd_starvation_check(&stage->sandboxes, deadline, &deadline);
+	CHECK_EQ(told(stage, OSD_SANDBOXD_SHARE), 1);
+	osd_sandbox_exited(&stage->sandboxes, taken->id, &status);
 	deadline = OSD_NEVER;
-	osd_starvation_check(&stage.sandboxes, now + 1000000, &deadline);
-	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
+	osd_starvation_check(&stage->sandboxes, now + 1000000, &deadline);
+	CHECK_EQ(told(stage, OSD_SANDBOXD_SHARE), 0);
 	CHECK(deadline == OSD_NEVER);
-	osd_sandbox_give_back(&stage.sandboxes, taken, true);
-	close(job);
-	tear_down(&stage);
+	osd_sandbox_give_back(&stage->sandboxes, taken, true);
 }
 
-/* A killed process starves, and does not come to die. */
-static void test_death_that_is_late(void)
+/* Its process does not come to die after a kill, or its zygote does not come to report how it ended. */
+static void test_end_that_is_late(bool killed)
 {
-	const struct osd_sandbox_exit status = {.wait_status = 9};
-	uint64_t deadline = OSD_NEVER, now;
 	struct osd_sandbox *taken;
 	struct stage stage;
 	int job = set_up_ready(&stage);
 
 	stage.supply.cpu_share = OSD_CPU_SHARE_WHOLE;
 	taken = take(&stage);
-	osd_sandbox_kill(&stage.sandboxes, taken);
-	now = taken->asked_usec;
-	osd_starvation_check(&stage.sandboxes, now, &deadline);
-	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
-	CHECK(deadline > now && deadline < taken->give_up_usec);
-	osd_starvation_check(&stage.sandboxes, deadline, &deadline);
-	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 1);
-	osd_sandbox_exited(&stage.sandboxes, taken->id, &status);
-	deadline = OSD_NEVER;
-	osd_starvation_check(&stage.sandboxes, now + 1000000, &deadline);
-	CHECK_EQ(told(&stage, OSD_SANDBOXD_SHARE), 0);
-	CHECK(deadline == OSD_NEVER);
-	osd_sandbox_give_back(&stage.sandboxes, taken, true);
+	if (killed)
+		osd_sandbox_kill(&stage.sandboxes, taken);
+	else
+		osd_sandbox_died(&stage.sandboxes, taken);
+	check_late_end(&stage, taken);
 	close(job);
 	tear_down(&stage);
 }
@@ -440,8 +421,8 @@ int main(void)
 	test_given_back_with(AWAITED);
 	test_due();
 	test_start_is_looked_at();
-	test_end_that_is_not_reported();
-	test_death_that_is_late();
+	test_end_that_is_late(false);
+	test_end_that_is_late(true);
 	test_ended_at(NEVER);
 	test_ended_at(WHILE_SPAWNING);
 	test_ended_at(WHILE_WARMING);
