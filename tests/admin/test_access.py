@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +14,10 @@ import zmq
 
 from iosd_host.manager.client import ManagerClient, ManagerError, make_pair
 from iosd_host.manager.keys import write_key
-from tests.admin.conftest import DEADLINE_S, Alone, Run
+from tests.admin.conftest import Alone, Run
 from tests.pieces import OSD, pieces
 from tests.processes import long_lived
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +91,7 @@ def test_a_key_that_is_not_known(osd: Run, alone: Alone, tmp_path: Path) -> None
     words = osd("manager", "status", "--key", path, code=77).stderr
     assert "does not know this key\n  ask its administrator for one: osd manager keys add" in words
     with ManagerClient.find(key_file=path) as manager:
-        deadline = time.monotonic() + DEADLINE_S
-        while manager.socket.poll(0, zmq.POLLOUT):  # until the handshake has ended
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: not manager.socket.poll(0, zmq.POLLOUT), "the handshake does not end")
         for _ in range(2):
             with pytest.raises(ManagerError, match="does not know this key"):
                 manager.ask("status")
