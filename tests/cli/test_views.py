@@ -50,14 +50,17 @@ def test_why(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
     assert "have changed since" in osd("why", view).stdout
 
 
-def test_a_view_with_a_name(osd: Run, obj: ObjectRef, view: ObjectRef) -> None:
+def test_a_view_with_a_name(osd: Run, obj: ObjectRef, view: ObjectRef, tmp_path: Path) -> None:
     osd("fn", "stock", "gzip")
     made = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", "gzip").stdout
     assert json.loads(osd("view", "show", "/foxes", "-o", "json").stdout)["id"] == made.strip()
     listed = json.loads(osd("view", "ls", "-o", "json").stdout)["views"]
     assert [each["name"] for each in listed] == ["", "foxes"]
-    refused = osd("obj", "read", f"{made.strip()}/{obj.object_id:#x}", code=1).stderr
+    (copy := tmp_path / "copy").write_text("of an earlier read")
+    address = f"{made.strip()}/{obj.object_id:#x}"
+    refused = osd("obj", "read", address, "--to", copy, code=1).stderr
     assert "the script raised an exception" in refused and "osd fn log" in refused
+    assert copy.read_text() == "of an earlier read"
     again = osd("view", "create", "/foxes", "--of", f"{obj.partition_id:#x}", code=1).stderr
     assert again == "osd: '/foxes' exists\n"
     assert "'/foxes' is a partition, not PID/OID" in osd("obj", "read", "/foxes", code=2).stderr

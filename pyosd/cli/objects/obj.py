@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import chain
 from typing import BinaryIO, cast
 
 import click
@@ -90,12 +91,14 @@ def read(
             there = max(known - offset, 0)
             wanted = there if length is None else min(there, length)
         quiet = settings.quiet or (file == "-" and sys.stdout.isatty())
+        parts = pieces(target, address, offset, wanted)
+        first = next(parts, b"")  # a command that fails leaves an existing file as it is
         with (
             click.open_file(file, "wb") as out,
             byte_bar(f"read {address}", wanted, quiet) as progress,
         ):
             to = output_to(sys.stdout, raw) if file == "-" else out
-            for piece in pieces(target, address, offset, wanted):
+            for piece in chain([first], parts):
                 to.write(piece)
                 progress(len(piece))
             out.flush()
