@@ -20,6 +20,7 @@ __all__ = ["INSIDE", "take_out"]
 
 INSIDE = "master.key"  # in the store, where the module writes it
 FILE_MOST = 4096
+EARLIER_MOST = 20
 
 
 def take_out(data: Path, kept: Path) -> None:
@@ -73,5 +74,14 @@ def _write(kept: Path, text: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
         if not kept.is_symlink() and kept.read_bytes() == text:
             return
-        kept.rename(kept.with_name(f"{kept.name}.old"))
+        kept.rename(_free_name(kept))
     write_whole(kept, text)
+
+
+def _free_name(kept: Path) -> Path:
+    """For an earlier one.  tgtd's user can have us write any text, so no file is replaced."""
+    for number in range(1, EARLIER_MOST + 1):
+        path = kept.with_name(f"{kept.name}.old{'' if number == 1 else number}")
+        if not os.path.lexists(path):
+            return path
+    raise FileExistsError(f"remove {kept}.old and the like of stores that are gone")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from iosd_host.serve.master_key import INSIDE, take_out
+from iosd_host.serve.master_key import EARLIER_MOST, INSIDE, take_out
 from pyosd.security.master_key import MasterKey
 from tests.machine import unavailable
 from tests.serving import Serving, missing
@@ -52,11 +52,20 @@ def test_a_move_that_was_interrupted(data: Path, kept: Path) -> None:
     assert not kept.with_name(f"{kept.name}.old").exists()
 
 
-def test_an_earlier_one_is_kept(data: Path, kept: Path) -> None:
-    kept.write_text("of the store that was here before\n")
+def test_earlier_ones_are_kept(data: Path, kept: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """tgtd's user can make any number."""
+    for number in range(EARLIER_MOST + 1):
+        (data / INSIDE).write_text(f"key {number}\n")
+        take_out(data, kept)
+        assert kept.read_text() == f"key {number}\n"
+    earlier = {each.read_text() for each in kept.parent.glob(f"{kept.name}.old*")}
+    assert earlier == {f"key {number}\n" for number in range(EARLIER_MOST)}
+    capfd.readouterr()
+    (data / INSIDE).write_text("one more\n")
     take_out(data, kept)
-    assert kept.read_text() == "the key\n"
-    assert kept.with_name(f"{kept.name}.old").read_text() == "of the store that was here before\n"
+    assert (data / INSIDE).read_text() == "one more\n"
+    assert kept.read_text() == f"key {EARLIER_MOST}\n"
+    assert f"remove {kept}.old" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("way", ["link", "second name", "another's", "pipe", "long"])
