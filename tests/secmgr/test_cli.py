@@ -82,6 +82,8 @@ def test_import_warns_of_a_target_that_obeys_everybody(
 def test_from_the_first_target_to_a_credential(admin: Run, served: Served, tmp_path: Path) -> None:
     master = tmp_path / "master.key"
     write_private(master, served.world.model.master_file().encode())
+    refused = admin("key", "import", master, code=2, IOSD_CHAP_USER="key%manager")
+    assert "no CHAP name with '%'" in refused.stderr
     admin("key", "import", master)
     rows = json.loads(admin("key", "ls", "-o", "json").stdout)["keys"]
     assert [row["id"] for row in rows][:2] == ["master/0x0/0", "root/0x0/0"]

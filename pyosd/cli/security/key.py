@@ -90,6 +90,8 @@ def import_(
     from pyosd.secmgr.files import read_private
 
     identity = settings.identity()
+    if "%" in (identity.chap_user or ""):  # it ends the name in what the security manager stores
+        raise click.UsageError("the security manager accepts no CHAP name with '%'")
     login = f"{identity.chap_user}%{identity.secret()}" if identity.chap_user else None
     url = settings.url()
     found = ask(
