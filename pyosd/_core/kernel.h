@@ -61,7 +61,7 @@ struct device_object {
 	PyObject *const *names;
 };
 
-enum kernel_outcome { FAILED = -1, HANDED_OUT, ANSWERED };
+enum kernel_outcome { HANDED_OUT, ANSWERED };
 
 /* ---- kernel_node.c ------------------------------------------------------------------------ */
 
@@ -87,8 +87,8 @@ double kernel_left(const struct device_object *self, PyObject *node);
  * set, or a value is too large for this. */
 bool kernel_fill(const struct device_object *self, PyObject *node, struct fuse_attr *attr);
 
-/* Puts data into a file that the target does not have yet.  HANDED_OUT: it is none, or they do not
- * fit. */
+/* Puts data into a file that the target does not have yet.  HANDED_OUT: it is none, they do not
+ * fit, or an exception is set. */
 enum kernel_outcome kernel_write_new(const struct device_object *self, PyObject *node,
 				     uint64_t start, const void *data, uint32_t length);
 
@@ -96,7 +96,7 @@ enum kernel_outcome kernel_write_new(const struct device_object *self, PyObject 
  * set. */
 PyObject *kernel_new_data(const struct device_object *self, PyObject *node);
 
-/* One open file less.  HANDED_OUT: there is something to do. */
+/* One open file less.  HANDED_OUT: there is something to do, or an exception is set. */
 enum kernel_outcome kernel_release(const struct device_object *self, PyObject *node);
 
 /* ---- kernel_answers.c --------------------------------------------------------------------- */
@@ -104,7 +104,8 @@ enum kernel_outcome kernel_release(const struct device_object *self, PyObject *n
 ssize_t kernel_put(const struct device_object *self, uint64_t unique, int error, const void *data,
 		   size_t length);
 
-/* Answers a request, if that needs nothing from others.  FAILED: an exception is set. */
+/* Answers a request, if that needs nothing from others.  HANDED_OUT also if that fails: Python finds
+ * out why, and tells the caller.  No exception is set. */
 enum kernel_outcome kernel_answer(const struct device_object *self,
 				  const struct fuse_in_header *in);
 

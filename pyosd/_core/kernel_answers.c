@@ -186,10 +186,9 @@ enum kernel_outcome kernel_answer(const struct device_object *self, const struct
 	id = PyLong_FromUnsignedLongLong(in->nodeid);
 	node = id ? PyDict_GetItemWithError(self->nodes, id) : NULL; /* borrowed */
 	Py_XDECREF(id);
-	if (!node)
-		return PyErr_Occurred() ? FAILED : HANDED_OUT;
-	Py_INCREF(node);
-	outcome = answer_about(self, node, in);
-	Py_DECREF(node);
-	return PyErr_Occurred() ? FAILED : outcome;
+	Py_XINCREF(node);
+	outcome = node ? answer_about(self, node, in) : HANDED_OUT;
+	Py_XDECREF(node);
+	PyErr_Clear();
+	return outcome;
 }

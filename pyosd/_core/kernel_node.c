@@ -196,11 +196,10 @@ enum kernel_outcome kernel_write_new(const struct device_object *self, PyObject 
 	enum kernel_outcome outcome = HANDED_OUT;
 
 	if (into && start <= self->new_most && length <= self->new_most - start &&
-	    kernel_is_none(self, found, NAME_STORING) == 1)
-		outcome = put_bytes(into, start, data, length) &&
-					  note_write(self, node, found, PyByteArray_Size(into))
-				  ? ANSWERED
-				  : FAILED;
+	    kernel_is_none(self, found, NAME_STORING) == 1 &&
+	    put_bytes(into, start, data, length) &&
+	    note_write(self, node, found, PyByteArray_Size(into)))
+		outcome = ANSWERED;
 	Py_XDECREF(into);
 	Py_XDECREF(found);
 	return outcome;
@@ -225,8 +224,8 @@ enum kernel_outcome kernel_release(const struct device_object *self, PyObject *n
 	if (last && (kernel_is_none(self, node, NAME_NEW) != 1 ||
 		     kernel_is_true(self, node, NAME_HIDDEN) != 0))
 		return HANDED_OUT;
-	if (!kernel_set(self, node, NAME_OPENS, PyLong_FromLong(opens - 1)) ||
-	    (last && !forget_open_state(self, node)))
-		return FAILED;
+	if ((last && !forget_open_state(self, node)) ||
+	    !kernel_set(self, node, NAME_OPENS, PyLong_FromLong(opens - 1)))
+		return HANDED_OUT;
 	return ANSWERED;
 }

@@ -206,6 +206,10 @@ def test_writes_to_a_new_file_that_python_must_answer_for(fuse: Kernel) -> None:
     assert isinstance(ask_write(fuse, node, 0, b"a"), KernelRequest)
     new.storing.get_loop().close()
     assert not new.data
+    new.storing, held = None, memoryview(new.data)
+    assert isinstance(ask_write(fuse, node, 0, b"a"), KernelRequest)
+    held.release()
+    assert ask_write(fuse, node, 0, b"a")[0] == 0
 
 
 def test_closing_files_of_which_nothing_waits(fuse: Kernel) -> None:

@@ -163,6 +163,9 @@ class UnstoredFiles:
             new.storing = asyncio.get_running_loop().create_future()
             try:
                 await self._store(node, new)
+            except BaseException:
+                new.data = bytearray(new.data)  # a command may still hold the other
+                raise
             finally:
                 new.storing.set_result(None)
                 new.storing = None
@@ -172,7 +175,7 @@ class UnstoredFiles:
         try:
             await self.store(node)
         except Exception as error:
-            _log.error("data of a new file are lost: %s", error or type(error).__name__)
+            _log.error("data of a new file are lost: %s", str(error) or type(error).__name__)
             if node.above and node.new and not node.new.made:
                 self._nodes.leave(*node.above)
             self._stored(node)

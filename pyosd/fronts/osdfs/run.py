@@ -162,4 +162,4 @@ async def close_all(mounted: Mounted) -> None:
         try:
             await mounted.close(node)
         except Exception as error:
-            _log.error("cannot close a file: %s", error or type(error).__name__)
+            _log.error("cannot close a file: %s", str(error) or type(error).__name__)

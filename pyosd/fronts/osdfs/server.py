@@ -336,7 +336,7 @@ class KernelServer:
         except (Exception, asyncio.CancelledError) as error:
             number = number_of(error)
             if number == errno.EIO:
-                _log.error("%s: %s", Op(request.op).name, error or type(error).__name__)
+                _log.error("%s: %s", Op(request.op).name, str(error) or type(error).__name__)
             self._write(error_reply(request.unique, number))
             return
         self._reply(request, data)
