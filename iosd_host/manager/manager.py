@@ -94,9 +94,10 @@ class Manager:
         self.store.close()
 
     async def stored(self, call: Callable[..., T], *values: Any, **named: Any) -> T:
-        """Call the store in its thread."""
+        """Call the store in its thread.  A call that was begun is made, even if this is cancelled."""
+        work = functools.partial(call, *values, **named)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.thread, functools.partial(call, *values, **named))
+        return await asyncio.shield(loop.run_in_executor(self.thread, work))
 
     def target(self, name: str | None) -> ManagedTarget:
         """The one named, or the only one.  Raises: RequestRefused."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -22,7 +23,7 @@ from iosd_host.manager.manager import Manager
 from iosd_host.manager.methods import methods
 from iosd_host.manager.requests import SCHEMA, Requests
 from iosd_host.manager.settings import TargetSettings, configured
-from iosd_host.manager.state_store import StateStore
+from iosd_host.manager.state_store import Change, StateStore
 from iosd_host.manager.target import ManagedTarget
 from iosd_host.policy.events import Bounds, Decision, Load, SetActive, SetSpares, SetWorkers, Shed
 from tests.manager.fake_target import FakeTarget, faked, pool, until
@@ -315,6 +316,28 @@ async def test_what_cannot_be_changed(folder: Path) -> None:
         assert target.changes == []
         assert desk.target.settings.overrides == {}
         assert await desk.log("pool.set") == []
+
+
+@in_loop
+async def test_a_stop_loses_no_line_of_the_log(folder: Path) -> None:
+    manager, others = Manager(StateStore(folder), lambda name: {}), threading.Event()
+    manager.log(Change("t", "policy", "policy"))
+    calls = [
+        asyncio.create_task(call)
+        for call in (
+            manager.stored(others.wait),  # the store has other work, so the lines must wait
+            manager._write(),
+        )
+    ]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+    others.set()
+    manager.close()
+    store = StateStore(folder)
+    assert [each.what for each in store.changes()] == ["policy"]
+    store.close()
 
 
 @in_loop
