@@ -32,6 +32,7 @@ from pyosd import (
 from pyosd.jobs.dialogues.followed import FOLLOW_MOST, Backoff
 from pyosd.types import ref
 from tests.apart import is_there
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -112,6 +113,28 @@ print("last")
     target.write(gate, 0, b"x")
     assert list(lines) == ["last"]
     assert job.status().state is JobState.COMPLETED
+
+
+def test_followers_see_each_attempt_from_its_start(target: Target, zone: ObjectRef) -> None:
+    gate = target.create(zone.partition_id)
+    code = f"""
+import osd, sys, time
+gate = osd.userobject({gate.partition_id}, {gate.object_id}).data
+again = gate.read(1)
+for stream in (sys.stdout, sys.stderr):
+    print(*("1", "2") if again else ("one", "tw"), sep="\\n", end="", file=stream, flush=True)
+while not again:
+    time.sleep(0.005)
+    if gate.read(1):
+        raise SystemExit(7)
+"""
+    job = target.exec(code, zone=zone, retries=1, retry_exit=7)
+    lines, errors = job.logs(follow=True), job.logs(follow=True, stream="stderr")
+    until(lambda: (job.output(), job.stderr()) == (b"one\ntw", b"one\ntw"))
+    assert next(lines) == next(errors) == "one"
+    target.write(gate, 0, b"x")
+    assert list(lines) == list(errors) == ["tw", "1", "2"]
+    assert job.status().attempt == 2
 
 
 def test_a_follower_asks_often_enough() -> None:

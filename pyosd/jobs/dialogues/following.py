@@ -56,6 +56,7 @@ RESULT, STDERR, TRACEBACK = 1, 2, 3
 _READ_CHUNK = 1 << 20
 _FIRST_READ = 16 << 10
 _RESULT_MOST = 1 << 30  # docs/limits.md
+_AT_ONCE = JobState.COMPLETED, 0.0  # instead of a poll
 
 R = TypeVar("R")
 OutputStream = Literal["stdout", "stderr"]
@@ -88,16 +89,23 @@ def recorded(job: Followed, dialogue: Dialogue[R]) -> Dialogue[R]:
 
 def poll(job: Followed) -> Dialogue[tuple[JobState, float]]:
     """The state, and the suggested seconds to the next poll, by the cheapest command."""
+    state, suggested, _ = yield from _poll_attempt(job)
+    return state, suggested
+
+
+def _poll_attempt(job: Followed) -> Dialogue[tuple[JobState, float, int]]:
+    """As poll(), and the number of the attempt."""
     if job.final is not None:
-        return job.final.state, 0.0
+        return job.final.state, 0.0, job.final.attempt
     found = yield from recorded(job, poll_job(job.commands, job.id))
     if found is None:
         raise expired(job.id, job)
     state = JobState(found.state)
     job.see(state)
     if state.terminal:
-        return (yield from status(job)).state, 0.0
-    return state, found.poll_msec / 1000
+        now = yield from status(job)
+        return now.state, 0.0, now.attempt
+    return state, found.poll_msec / 1000, found.attempt
 
 
 def progress(job: Followed) -> Dialogue[float | None]:
@@ -222,17 +230,39 @@ def _fetch_result(job: Followed, now: JobStatus) -> Dialogue[bytes]:
 # ---- output --------------------------------------------------------------------------------------
 
 
+class _AttemptWatch:
+    """Polls, and notices that the target runs a job again.  It has discarded the output up to then.
+
+    new: the last poll has seen a later attempt than the one before.
+    """
+
+    def __init__(self) -> None:
+        self.last, self.new = 0, False
+
+    def poll(self, job: Followed) -> Dialogue[tuple[JobState, float]]:
+        state, suggested, attempt = yield from _poll_attempt(job)
+        self.last, self.new = attempt, self.last not in (0, attempt)
+        return state, suggested
+
+
 def iter_output(job: Followed, *, follow: bool = False, start: int = 0) -> Stream[bytes]:
     """Standard output as it is stored, from byte start on.
 
     Args:
-        follow: wait for more until the job has ended; if False, stop at the present end.
+        follow: wait for more until the job has ended; if False, stop at the present end.  If the target
+            runs the job again, the output of the new attempt follows, from byte start on.
 
     Yields: 1 byte to 1 MiB at a time.
     """
+    yield from _iter_output(job, follow, start, _AttemptWatch())
+
+
+def _iter_output(job: Followed, follow: bool, start: int, attempts: _AttemptWatch) -> Stream[bytes]:
     at, backoff = start, Backoff(FOLLOW_MOST)
     while True:
-        state, suggested = (yield from poll(job)) if follow else (JobState.COMPLETED, 0.0)
+        state, suggested = (yield from attempts.poll(job)) if follow else _AT_ONCE
+        if attempts.new:
+            at = start
         want = (
             _FIRST_READ  # a target sends zeros beyond the end: a poll of new output asks for little
         )
@@ -263,13 +293,19 @@ def iter_stderr(job: Followed, *, follow: bool = False, start: int = 0) -> Strea
     """Standard error as far as it is kept, from byte start on.
 
     Args:
-        follow: wait for more until the job has ended; if False, stop at the present end.
+        follow: as of iter_output().
 
     Yields: 1 byte to 60 KiB at a time; a line says how many bytes were not kept.
     """
+    yield from _iter_stderr(job, follow, start, _AttemptWatch())
+
+
+def _iter_stderr(job: Followed, follow: bool, start: int, attempts: _AttemptWatch) -> Stream[bytes]:
     at, backoff = start, Backoff(FOLLOW_MOST)
     while True:
-        state, suggested = (yield from poll(job)) if follow else (JobState.COMPLETED, 0.0)
+        state, suggested = (yield from attempts.poll(job)) if follow else _AT_ONCE
+        if attempts.new:
+            at = start
         now, piece = unseen((yield from payload(job, STDERR_AT)), at)
         if now > at:
             at, backoff = now, Backoff(FOLLOW_MOST)
@@ -280,12 +316,15 @@ def iter_stderr(job: Followed, *, follow: bool = False, start: int = 0) -> Strea
 
 
 class _Lines:
-    """Cuts pieces of text into lines."""
+    """Cuts pieces of text into lines.  A new attempt begins a line."""
 
-    def __init__(self) -> None:
-        self.rest = b""
+    def __init__(self, attempts: _AttemptWatch) -> None:
+        self.rest, self.attempts, self.attempt = b"", attempts, 0
 
     def feed(self, piece: bytes) -> list[str]:
+        if self.rest and self.attempt != self.attempts.last:
+            self.rest += b"\n"
+        self.attempt = self.attempts.last
         *lines, self.rest = (self.rest + piece).split(b"\n")
         return [line.decode("utf-8", "replace") for line in lines]
 
@@ -294,14 +333,15 @@ def logs(job: Followed, *, follow: bool = False, stream: OutputStream = "stdout"
     """Lines of output, without their ends; bytes that are not UTF-8 are replaced.
 
     Args:
-        follow: wait for more until the job has ended; if False, stop at the present end.
+        follow: as of iter_output().
 
     Raises: ValueError: there is no such stream.
     """
     if stream not in get_args(OutputStream):
         raise ValueError(f"stream is {' or '.join(get_args(OutputStream))}, not {stream!r}")
-    lines = _Lines()
-    pieces = (iter_output if stream == "stdout" else iter_stderr)(job, follow=follow)
+    attempts = _AttemptWatch()
+    lines = _Lines(attempts)
+    pieces = (_iter_output if stream == "stdout" else _iter_stderr)(job, follow, 0, attempts)
     yield from transformed(pieces, lines.feed)
     if lines.rest:
         yield StreamItem(lines.rest.decode("utf-8", "replace"))
