@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,6 +50,20 @@ def test_sync(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
     osd("sync", "--exclude", "*.jpg", "--exclude", "2025", tree, f"osd:{top}/some")
     found = lines(osd, "find", f"{top}/some", "--type", "f", "-o", "id")
     assert [each.rpartition("/")[2] for each in found] == ["large.bin", "file"]
+
+
+def test_sync_with_a_clock_that_differs(
+    osd: Run, top: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's times are of the target's host: if we are an hour late, it was changed after the copy."""
+    (folder := tmp_path / "folder").mkdir()
+    (folder / "a").write_bytes(b"a")
+    there = f"osd:{top}/copy"
+    osd("sync", folder, there)
+    for late_s, wanted in ((0, []), (-3600, []), (0.5, []), (3600, ["copy a"])):
+        late = SimpleNamespace(time=lambda late_s=late_s: time.time() - late_s)
+        monkeypatch.setattr("pyosd.cli.paths.sync.time", late)
+        assert lines(osd, "sync", "-n", folder, there) == wanted
 
 
 def test_sync_finds_an_older_file_in_the_place_of_another(

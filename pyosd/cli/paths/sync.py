@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import fnmatch
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import click
@@ -36,8 +38,12 @@ from pyosd.fs.faces import FileSystem
 from pyosd.fs.paths import PathInfo, encoded, join, split
 from pyosd.fs.transfer import Incoming, Outgoing, local_tree
 from pyosd.target import Target
+from pyosd.types import ROOT
+from pyosd.wire.attributes import Information, Page
 
 __all__ = ["sync"]
+
+CLOCKS_AGREE_MS = 1000
 
 
 @dataclass(frozen=True)
@@ -210,8 +216,12 @@ class Plan:
         if here.modified_ms == there:
             return False
         if to_target:
-            return max(here.modified_ms, here.changed_ms) > there
+            return max(here.modified_ms, here.changed_ms) > there - self._ahead_ms
         return there > 0  # else the target does not know it
+
+    @cached_property
+    def _ahead_ms(self) -> int:
+        return clock_ahead(self.target)
 
     def extra(self, to_target: bool) -> list[str]:
         """Names that only the destination has, the deepest first.
@@ -273,6 +283,17 @@ class Plan:
                     (self.here / name).rmdir()
                 else:
                     (self.here / name).unlink()
+
+
+def clock_ahead(target: Target) -> int:
+    """By how many ms the target's clock is ahead of ours; 0: by little, or the user may not know."""
+    before = time.time()
+    try:
+        clock = target.get_attribute(ROOT, Page.ROOT_INFORMATION, Information.CLOCK)
+    except errors.PermissionDenied:
+        return 0
+    ahead = int.from_bytes(clock) - round((before + time.time()) * 500)
+    return ahead if clock and abs(ahead) > CLOCKS_AGREE_MS else 0
 
 
 def with_above(name: str) -> list[str]:
