@@ -117,6 +117,26 @@ def test_kill_is_not_forgotten(own_serving: Serving) -> None:
         assert status.attempt == 1 and status.flags & JobFlag.KILL_ASKED
 
 
+PROGRESS_FOREVER = """
+import itertools, osd, time
+print("up", flush=True)
+for each in itertools.count():
+    osd.progress(each % 100 / 100)
+    time.sleep(0.001)
+"""
+
+
+def test_generations_go_on_after_a_restart(own_serving: Serving) -> None:
+    """The target has shown more of them than it has stored: those of progress are not."""
+    with own_serving.connect() as target:
+        job = started(target, PROGRESS_FOREVER, target.create_partition())
+        before = until(lambda: (now := job.status().generation) > 50 and now)
+        own_serving.kill("tgtd")
+        own_serving.restarted()
+        assert job.status().generation > before
+        assert job.kill(WAIT_S) is JobState.CANCELLED
+
+
 def test_key_finds_the_job_after_a_restart(own_serving: Serving) -> None:
     with own_serving.connect() as target:
         pid = target.create_partition()

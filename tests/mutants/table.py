@@ -130,7 +130,7 @@ MUTANTS = (
         "target/exec/recover.c",
         "osd_objects_openings(exec->objects) << 32",
         "osd_objects_openings(exec->objects) & 0",
-        *("tests/jobs/test_history.py", "--history-seconds=6"),
+        *("tests/exec/test_restart.py", "-k", "generations_go_on"),
     ),
     mutant(
         "a job that wrote is run again",
@@ -328,7 +328,7 @@ MUTANTS = (
         "target/object/data_version.c",
         "	record.version = osd_version_new(txn->objects);",
         "	(void)record;",
-        *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
+        *("tests/sanitize/test_units.py", "-k", "members_version and sanitized"),
     ),
     mutant(
         "a partition's quota is ignored",

@@ -36,6 +36,7 @@ static void test_object_zone(void)
 	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, object)) == OSD_ANSWER_OK);
 	CHECK(answered.a == OSD_USER_OBJECT);
 	CHECK(ask(&session, call_on(OSD_CALL_TYPE, pid, stranger)) == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, other_pid, elsewhere)) == OSD_ANSWER_PERMISSION);
 	CHECK(ask(&session,
 		  (struct osd_call){.op = OSD_CALL_CREATE, .partition_id = pid, .a = 1}) ==
 	      OSD_ANSWER_PERMISSION);
@@ -56,6 +57,7 @@ static void test_collection_zone(void)
 
 	CHECK(write_text(&session, pid, object, "member") == OSD_ANSWER_OK);
 	CHECK(write_text(&session, pid, stranger, "no") == OSD_ANSWER_PERMISSION);
+	CHECK(ask(&session, call_on(OSD_CALL_TYPE, other_pid, elsewhere)) == OSD_ANSWER_PERMISSION);
 	list.a = OSD_LIST_MEMBERS;
 	CHECK(ask(&session, list) == OSD_ANSWER_OK);
 	CHECK(answered.body_bytes == 8 && osd_get_be(body(), 8) == object && answered.b == 1);

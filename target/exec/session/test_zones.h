@@ -69,7 +69,8 @@ static inline void fill_store(void)
 	CHECK(osd_partition_create(txn, 0, &other_pid) == OSD_OK);
 	CHECK(osd_user_object_create(txn, pid, 0, 1, &object) == OSD_OK);
 	CHECK(osd_user_object_create(txn, pid, 0, 1, &stranger) == OSD_OK);
-	CHECK(osd_user_object_create(txn, other_pid, 0, 1, &elsewhere) == OSD_OK);
+	elsewhere = object; /* the same id in another partition */
+	CHECK(osd_user_object_create(txn, other_pid, elsewhere, 1, &elsewhere) == OSD_OK);
 	CHECK(osd_collection_create(txn, pid, 0, OSD_COLLECTION_LINKED, &collection) == OSD_OK);
 	CHECK(osd_collection_add(txn, (struct osd_object_id){pid, collection}, object) == OSD_OK);
 	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
