@@ -9,9 +9,11 @@ import pytest
 
 from pyosd.cli.host.df import partition
 from pyosd.cli.objects.part import COLUMNS, describe_permitted
+from pyosd.cli.paths.sync import clock_ahead
 from pyosd.commands import Commands
 from pyosd.errors import PermissionDenied
 from pyosd.jobs.listed import of_partitions_with_jobs
+from pyosd.target import Target
 from pyosd.types import PartitionId, ref
 
 MINE, OTHER = PartitionId(0x10000), PartitionId(0x10001)
@@ -40,6 +42,8 @@ class Partly:
     def get_attributes(self, *_: Any) -> Any:
         raise refusal(verified=self.verified)
 
+    get_attribute = get_attributes
+
 
 def test_jobs_of_a_partition_that_refuses_are_left_out() -> None:
     target = Partly()
@@ -55,6 +59,10 @@ def test_partitions_that_refuse_have_their_id_alone() -> None:
     assert partition(commands, OTHER, 1)["id"] == hex(OTHER)
 
 
+def test_a_clock_that_may_not_be_read_is_taken_for_right() -> None:
+    assert clock_ahead(cast(Target, Partly())) == 0
+
+
 def test_a_refusal_without_proof_hides_nothing() -> None:
     target = Partly(verified=False)
     commands = cast(Commands, target)
@@ -62,6 +70,7 @@ def test_a_refusal_without_proof_hides_nothing() -> None:
         lambda: [*of_partitions_with_jobs(commands, target.jobs)],
         lambda: describe_permitted(commands, ref(OTHER)),
         lambda: partition(commands, OTHER, 1),
+        lambda: clock_ahead(cast(Target, target)),
     ):
         with pytest.raises(PermissionDenied):
             act()

@@ -55,15 +55,21 @@ def test_sync(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
 def test_sync_with_a_clock_that_differs(
     osd: Run, top: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file's times are of the target's host: if we are an hour late, it was changed after the copy."""
+    """The times here are of the target's host: if we are late, the file was changed after the copy."""
     (folder := tmp_path / "folder").mkdir()
     (folder / "a").write_bytes(b"a")
     there = f"osd:{top}/copy"
-    osd("sync", folder, there)
-    for late_s, wanted in ((0, []), (-3600, []), (0.5, []), (3600, ["copy a"])):
-        late = SimpleNamespace(time=lambda late_s=late_s: time.time() - late_s)
+
+    def copied(late_s: float) -> list[str]:
+        late = SimpleNamespace(time=lambda: time.time() - late_s)
         monkeypatch.setattr("pyosd.cli.paths.sync.time", late)
-        assert lines(osd, "sync", "-n", folder, there) == wanted
+        return lines(osd, "sync", "-n", folder, there)
+
+    osd("sync", folder, there)
+    assert [copied(late_s) for late_s in (0, -3600, 0.5, 3600)] == [[], [], [], ["copy a"]]
+    (folder / "a").write_bytes(b"b")
+    until(lambda: copied(0))
+    assert [copied(late_s) for late_s in (-3600, -0.5, 3600)] == [[], ["copy a"], ["copy a"]]
 
 
 def test_sync_finds_an_older_file_in_the_place_of_another(

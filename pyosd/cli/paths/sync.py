@@ -226,8 +226,8 @@ class Plan:
     def extra(self, to_target: bool) -> list[str]:
         """Names that only the destination has, the deepest first.
 
-        The source has a name that was left out, such as a link to a disk that is not mounted.  What was
-        left out of the destination stays there, in its directory.
+        The source has a name that was left out, such as a link to a disk that is not mounted.  Names that
+        were left out of the destination stay there, in their directories.
         """
         sources, others = self._sides(to_target)
         found = (name for name in others if name not in sources and name not in self.stay)
@@ -290,7 +290,9 @@ def clock_ahead(target: Target) -> int:
     before = time.time()
     try:
         clock = target.get_attribute(ROOT, Page.ROOT_INFORMATION, Information.CLOCK)
-    except errors.PermissionDenied:
+    except errors.PermissionDenied as error:
+        if not error.verified:
+            raise
         return 0
     ahead = int.from_bytes(clock) - round((before + time.time()) * 500)
     return ahead if clock and abs(ahead) > CLOCKS_AGREE_MS else 0
