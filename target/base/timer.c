@@ -14,6 +14,7 @@ void osd_timers_init(struct osd_timers *timers)
 	osd_cond_init(&timers->changed);
 }
 
+/* A list will do: a unit has about ten timers. */
 static struct osd_timer *earliest(const struct osd_timers *timers)
 {
 	struct osd_timer *found = timers->first;
@@ -31,6 +32,7 @@ static void run_one(struct osd_timers *timers, struct osd_timer *timer)
 	uint64_t next;
 
 	osd_assert_held(&timers->lock);
+	/* osd_timer_set while it runs must not be lost: the earlier of both times counts. */
 	timer->due_usec = OSD_NEVER;
 	timers->running = timer;
 	osd_unlock(&timers->lock);

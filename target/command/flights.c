@@ -61,6 +61,7 @@ enum osd_status osd_flights_begin(struct osd_flights *flights, struct osd_flight
 	return status;
 }
 
+/* Nobody else knows the list any more.  A request may be freed as soon as it is resumed. */
 static void resume_all(struct osd_request *list, bool alone)
 {
 	while (list) {

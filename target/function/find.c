@@ -33,7 +33,8 @@ static bool has_digits(const struct osd_function *function, const struct osd_fun
 	return true;
 }
 
-/* functions->lock held. */
+/* functions->lock held.  A name that fits the digits of several functions names none of them: a call must not take
+ * the first one found. */
 static enum osd_status find_named(const struct osd_functions *functions,
 				  const struct osd_function_name *name,
 				  struct osd_function *ret_function)
@@ -91,7 +92,7 @@ enum osd_status osd_function_find(struct osd_functions *functions,
 }
 
 bool osd_function_peek(struct osd_functions *functions, struct osd_object_id id,
-			      struct osd_function *ret_function)
+		       struct osd_function *ret_function)
 {
 	const struct osd_function_name name = {id.partition_id, id.object_id, NULL, 0};
 	enum osd_status status = OSD_E_NO_FUNCTION;

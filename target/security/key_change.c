@@ -15,6 +15,7 @@ struct change {
 	uint64_t partition_id; /* or OSD_KEYS_ABOVE */
 };
 
+/* Commands are checked by the old keys until the commit: keys that an abort takes back were never used. */
 static void changed(void *arg, bool committed)
 {
 	struct change *change = arg;
@@ -50,6 +51,7 @@ static enum osd_status put_key(struct osd_keyring *keyring, struct osd_txn *txn,
 	if (status == OSD_OK)
 		status = osd_key_record_put(txn, name, &record);
 	if (status == OSD_OK)
+		/* The keys below are derived from the old one, which may be known to others. */
 		status = osd_key_record_remove_below(txn, name);
 	return status == OSD_OK ? watch(keyring, txn, name) : status;
 }
@@ -116,6 +118,7 @@ enum osd_status osd_keyring_set(struct osd_keyring *keyring, struct osd_txn *txn
 	osd_key_derive(algorithm, parent.generation, (struct osd_mac_input){seed, OSD_SEED_LENGTH},
 		       (struct osd_mac_input){"", 0}, &key);
 	if (name->level == OSD_KEY_WORKING)
+		/* No key is derived from a working key. */
 		memset(key.generation, 0, sizeof(key.generation));
 	status = put_key(keyring, txn, name, identifier, &key);
 	explicit_bzero(&parent, sizeof(parent));

@@ -45,6 +45,8 @@ static u_int32_t log_file_bytes(uint64_t disk_bytes)
 	return (u_int32_t)OSD_MAX(disk_bytes / 32, BDB_LOG_FILE_MIN);
 }
 
+/* Private memory will do, since osd_media_open lets one process at a time into the store.  It is gone after a crash, so
+ * each start recovers. */
 static int open_environment(struct bdb *bdb, const struct osd_bdb_config *config)
 {
 	uint64_t cache = config->cache_bytes ? config->cache_bytes : BDB_CACHE_DEFAULT;

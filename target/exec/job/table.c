@@ -87,6 +87,7 @@ static void link_node(struct osd_job_table *table, struct osd_job_node *node)
 	*bucket = node;
 }
 
+/* Without memory the lists in the buckets get longer: a job that is accepted must get into the table. */
 static void grow(struct osd_job_table *table)
 {
 	struct osd_job_table bigger = {.bucket_count = table->bucket_count * 2,

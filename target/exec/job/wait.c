@@ -15,6 +15,7 @@ static uint64_t wait_usec(const struct osd_exec_wait_order *order)
 	return order->wait_usec ? OSD_MIN(order->wait_usec, limit->maximum) : limit->standard;
 }
 
+/* Before the transaction of the job: once that is committed, nothing may refuse the wait. */
 enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 				      const struct osd_exec_wait_order *order,
 				      struct osd_exec_wait **ret_wait)

@@ -24,6 +24,7 @@ static struct osd_sandbox *take_fitting(struct osd_exec *exec, const struct osd_
 	return NULL;
 }
 
+/* The acceptance of the job commits this record: one commit both accepts and starts the job. */
 static void fill_started(struct osd_job_record *record, const struct osd_pool *pool)
 {
 	memcpy(record->set, pool->config.set, sizeof(record->set));

@@ -34,6 +34,7 @@ static enum osd_status is_in_zone(struct osd_session *session, struct osd_txn *t
 		status = osd_name_is_inside(txn, id, zone->id, &member);
 	if (status != OSD_OK)
 		return status == OSD_E_CONFLICT ? status : OSD_E_PERMISSION;
+	/* Outside the zone a script cannot learn whether an object exists. */
 	return member ? OSD_OK : OSD_E_PERMISSION;
 }
 
