@@ -3,7 +3,6 @@
 #include "command/current.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/crc32c.h"
 #include "base/util.h"
@@ -14,6 +13,7 @@
 
 #define IDENTIFICATION_BYTES 40u
 #define PAGE_HEADER	     8u
+#define RESPONSE_ICV	     1u
 
 static const struct row {
 	uint32_t number;
@@ -21,7 +21,7 @@ static const struct row {
 	uint8_t reserved; /* bytes behind it in the page form */
 	const char *what;
 } rows[] = {
-	{1, 32, 0, "response integrity check value; zero under NOSEC"},
+	{RESPONSE_ICV, OSD_MAC_LENGTH, 0, "response integrity check value; zero under NOSEC"},
 	{OSD_CURRENT_TYPE, 1, 3, "type of the object addressed or made"},
 	{OSD_CURRENT_PARTITION_ID, 8, 0, "its partition id"},
 	{OSD_CURRENT_OBJECT_ID, 8, 0, "its object id; of many made, the highest"},
@@ -29,9 +29,42 @@ static const struct row {
 	{OSD_CURRENT_CAPACITY, 8, 0, "change in used capacity, signed"},
 };
 
-static void put_value(const struct osd_request *request, const struct row *row, struct osd_wr *w)
+static void put_principal(const struct osd_request *request, struct osd_wr *w)
 {
-	switch (row->number) {
+	struct osd_principal principal;
+
+	osd_command_principal(request, &request->security.proof.grant, &principal);
+	osd_wr_text(w, principal.key);
+}
+
+/* Of the command's data in Data-In or, if it has none, in Data-Out, as they are in memory. */
+static void put_checksum(const struct osd_request *request, struct osd_wr *w)
+{
+	const struct osd_cdb *cdb = &request->decoded;
+	size_t in = (size_t)OSD_MIN(request->command_data_in, (uint64_t)request->data_in_capacity);
+
+	if (in)
+		osd_wr_be(w, osd_crc32c(0, request->data_in, in), 4);
+	else if (request->def->flags & OSD_CMD_DATA_OUT && cdb->length)
+		osd_wr_be(w,
+			  osd_crc32c(0, request->data_out + cdb->continuation_length,
+				     (size_t)cdb->length),
+			  4);
+}
+
+/* Nothing: the attribute is not defined.  The numbers of this target's extensions are not in the rows, so neither number
+ * FFFF_FFFFh nor the page form includes them. */
+static void put_value(const struct osd_request *request, uint32_t number, struct osd_wr *w)
+{
+	static const char identification[IDENTIFICATION_BYTES] = "INCITS  T10 Current Command";
+
+	switch (number) {
+	case 0:
+		osd_wr_bytes(w, identification, sizeof(identification));
+		break;
+	case RESPONSE_ICV:
+		osd_wr_zero(w, OSD_MAC_LENGTH);
+		break;
 	case OSD_CURRENT_TYPE:
 		osd_wr_be(w, (uint64_t)request->object_type, 1);
 		break;
@@ -45,10 +78,25 @@ static void put_value(const struct osd_request *request, const struct row *row, 
 		osd_wr_be(w, request->append_start, 8);
 		break;
 	case OSD_CURRENT_CAPACITY:
-		osd_wr_be(w, (uint64_t)(request->capacity_change + request->set_change), 8);
+		if (osd_osc_has_current(request, number))
+			osd_wr_be(w, (uint64_t)(request->capacity_change + request->set_change), 8);
 		break;
-	default:
-		osd_wr_zero(w, row->length);
+	/* The principal whose jobs the sender would follow.  Without a capability it is "addr:" alone, because only
+	 * EXEC knows user and address of a session. */
+	case OSD_CURRENT_PRINCIPAL:
+		put_principal(request, w);
+		break;
+	case OSD_CURRENT_RESULT_LENGTH: /* this and the next two: of the job that the command has submitted */
+		osd_wr_be(w, request->result_length, 8);
+		break;
+	case OSD_CURRENT_RESULT_FORM:
+		osd_wr_be(w, request->result_form, 1);
+		break;
+	case OSD_CURRENT_CACHED_RESULT:
+		osd_wr_be(w, request->cached_result, 1);
+		break;
+	case OSD_CURRENT_CHECKSUM:
+		put_checksum(request, w);
 		break;
 	}
 }
@@ -63,95 +111,25 @@ static size_t row_count(const struct osd_request *request)
 	return count;
 }
 
-static enum osd_status add(const struct osd_request *request, const struct row *row,
+static enum osd_status add(const struct osd_request *request, uint32_t number,
 			   struct osd_attr_writer *writer)
 {
-	uint8_t value[32];
+	uint8_t value[OSD_PRINCIPAL_MAX];
 	struct osd_wr w = osd_wr_init(value, sizeof(value));
 
-	put_value(request, row, &w);
-	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, row->number, value,
+	put_value(request, number, &w);
+	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, number, value,
 				   osd_wr_used(&w));
-}
-
-static enum osd_status add_identification(struct osd_attr_writer *writer)
-{
-	static const char name[IDENTIFICATION_BYTES] = "INCITS  T10 Current Command";
-
-	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, 0, name, sizeof(name));
-}
-
-/* The principal whose jobs the sender would follow.  Without a capability it is "addr:" alone,
- * because only EXEC knows user and address of a session.  The attribute is an extension of this
- * target, so neither number FFFF_FFFFh nor the page form includes it. */
-static enum osd_status add_principal(const struct osd_request *request,
-				     struct osd_attr_writer *writer)
-{
-	struct osd_principal principal;
-
-	osd_command_principal(request, &request->security.proof.grant, &principal);
-	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_PRINCIPAL,
-				   (const uint8_t *)principal.key, strlen(principal.key));
-}
-
-/* Extensions of this target as well: of the job that the command has submitted. */
-static enum osd_status add_result(const struct osd_request *request, uint32_t number,
-				  struct osd_attr_writer *writer)
-{
-	size_t length = number == OSD_CURRENT_RESULT_LENGTH ? 8 : 1;
-	uint64_t number_value = number == OSD_CURRENT_RESULT_LENGTH ? request->result_length
-				: number == OSD_CURRENT_RESULT_FORM ? request->result_form
-								    : request->cached_result;
-	uint8_t value[8];
-
-	osd_put_be(value, number_value, length);
-	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, number, value, length);
-}
-
-/* An extension as well: of the command's data in Data-In or, if it has none, in Data-Out, as they are in
- * memory. */
-static enum osd_status add_checksum(const struct osd_request *request,
-				    struct osd_attr_writer *writer)
-{
-	const struct osd_cdb *cdb = &request->decoded;
-	size_t in = (size_t)OSD_MIN(request->command_data_in, (uint64_t)request->data_in_capacity);
-	bool out = !in && request->def->flags & OSD_CMD_DATA_OUT && cdb->length;
-	uint32_t crc = 0;
-	uint8_t value[4];
-
-	if (in)
-		crc = osd_crc32c(0, request->data_in, in);
-	else if (out)
-		crc = osd_crc32c(0, request->data_out + cdb->continuation_length,
-				 (size_t)cdb->length);
-	osd_put_be(value, crc, sizeof(value));
-	return osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, OSD_CURRENT_CHECKSUM, value,
-				   in || out ? sizeof(value) : 0);
 }
 
 enum osd_status osd_current_entries(const struct osd_request *request, uint32_t number,
 				    struct osd_attr_writer *writer)
 {
-	bool all = number == OSD_NUMBER_ALL, found = false;
-	enum osd_status status = OSD_OK;
+	enum osd_status status = add(request, number == OSD_NUMBER_ALL ? 0 : number, writer);
 
-	if (all || number == 0)
-		status = add_identification(writer);
-	else if (number == OSD_CURRENT_PRINCIPAL)
-		return add_principal(request, writer);
-	else if (number == OSD_CURRENT_RESULT_LENGTH || number == OSD_CURRENT_RESULT_FORM ||
-		 number == OSD_CURRENT_CACHED_RESULT)
-		return add_result(request, number, writer);
-	else if (number == OSD_CURRENT_CHECKSUM)
-		return add_checksum(request, writer);
-	for (size_t i = 0; status == OSD_OK && i < row_count(request); i++) {
-		if (!all && rows[i].number != number)
-			continue;
-		status = add(request, &rows[i], writer);
-		found = true;
-	}
-	if (status == OSD_OK && !all && number != 0 && !found)
-		status = osd_attr_writer_add(writer, OSD_PAGE_CURRENT_COMMAND, number, NULL, 0);
+	if (number == OSD_NUMBER_ALL)
+		for (size_t i = 0; status == OSD_OK && i < row_count(request); i++)
+			status = add(request, rows[i].number, writer);
 	return status;
 }
 
@@ -162,7 +140,7 @@ size_t osd_current_page(const struct osd_request *request, uint8_t page[OSD_CURR
 	osd_wr_be(&w, OSD_PAGE_CURRENT_COMMAND, 4); /* 0-3 */
 	osd_wr_be(&w, 0, 4);			    /* 4-7 */
 	for (size_t i = 0; i < row_count(request); i++) {
-		put_value(request, &rows[i], &w);
+		put_value(request, rows[i].number, &w);
 		osd_wr_zero(&w, rows[i].reserved);
 	}
 	osd_put_be(page + 4, osd_wr_used(&w) - PAGE_HEADER, 4);
