@@ -42,51 +42,15 @@ static enum osd_status request_sense(struct osd_request *request)
 	return give(request, fixed_format, sizeof(fixed_format));
 }
 
-/* The unit's identity if the front end does not provide one: from the Root Information page. */
-static enum osd_status own_identity(struct osd_command_context *ctx,
-				    struct osd_identity *ret_identity)
+static enum osd_status inquiry(struct osd_request *request)
 {
-	static const uint16_t versions[OSD_INQUIRY_VERSIONS] = {OSD_VERSION_OSD2, OSD_VERSION_SPC3};
-	uint8_t serial[64], id[4 + 20] = {0}, information[8] = {0, OSD_SECURITY_METHODS};
-	size_t serial_length = 0, id_length = 0;
-	struct osd_object_id root = {0, 0};
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(ctx->objects, OSD_TXN_READ_ONLY, &txn);
-
-	if (status != OSD_OK)
-		return status;
-	status = osd_attr_get(txn, root, OSD_PAGE_ROOT_BASE + OSD_REL_INFORMATION, OSD_INFO_SERIAL,
-			      serial, sizeof(serial), &serial_length);
-	if (status == OSD_OK)
-		status = osd_attr_get(txn, root, OSD_PAGE_ROOT_BASE + OSD_REL_INFORMATION,
-				      OSD_INFO_SYSTEM_ID, id, sizeof(id), &id_length);
-	osd_txn_abort(txn);
-	if (status != OSD_OK)
-		return status;
-	osd_identity_init(ret_identity, OSD_VENDOR_ID, OSD_PRODUCT_ID, OSD_PRODUCT_REV, versions);
-	osd_identity_add(ret_identity, OSD_VPD_SERIAL, serial, serial_length);
-	osd_identity_add(ret_identity, OSD_VPD_IDENTIFICATION, id, id_length);
-	osd_identity_add(ret_identity, OSD_VPD_OSD, information, sizeof(information));
-	osd_identity_add(ret_identity, OSD_VPD_TOKEN, ctx->token, OSD_SECURITY_TOKEN_BYTES);
-	return OSD_OK;
-}
-
-static enum osd_status inquiry(struct osd_command_context *ctx)
-{
-	struct osd_request *request = ctx->request;
 	const uint8_t *cdb = request->decoded.embedded;
 	const struct osd_identity *identity = request->identity;
 	uint8_t bytes[OSD_VPD_HEADER + OSD_VPD_MAX];
-	struct osd_identity own;
-	enum osd_status status;
 	size_t length;
 
-	if (!identity) {
-		status = own_identity(ctx, &own);
-		if (status != OSD_OK)
-			return status;
-		identity = &own;
-	}
+	if (!identity)
+		return OSD_E_NO_MEMORY;
 	if (!(cdb[1] & 0x01)) /* EVPD */
 		return cdb[2] ? bad_field(request, 2)
 			      : give(request, identity->standard, sizeof(identity->standard));
@@ -171,7 +135,7 @@ enum osd_status osd_cmd_perform_scsi_command(struct osd_command_context *ctx)
 	case OSD_SCSI_REQUEST_SENSE:
 		return request_sense(ctx->request);
 	case OSD_SCSI_INQUIRY:
-		return inquiry(ctx);
+		return inquiry(ctx->request);
 	case OSD_SCSI_REPORT_LUNS:
 		return report_luns(ctx->request);
 	case OSD_SCSI_MAINTENANCE_IN:

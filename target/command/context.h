@@ -154,7 +154,6 @@ struct osd_command_context {
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
 	struct osd_functions *functions;
 	struct osd_keyring *keyring;
-	const uint8_t *token; /* security token, as in VPD page B1h */
 	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
 	struct osd_draft *draft; /* owned: what PUT makes an object (name_data.c); NULL: none */
 	struct osd_pin *pin;   /* while the transaction of a user object's precondition runs; else NULL */

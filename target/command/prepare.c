@@ -208,7 +208,6 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.exec = dispatcher->config.exec,
 		.functions = dispatcher->config.functions,
 		.keyring = dispatcher->config.keyring,
-		.token = dispatcher->config.token,
 		.manage_tasks = dispatcher->config.manage_tasks,
 		.backgrounds = dispatcher->backgrounds,
 		.copies = dispatcher->config.copies,

@@ -116,7 +116,7 @@ struct osd_request {
 	struct osd_nexus nexus;
 	uint64_t task_tag;
 	uint16_t lun;
-	/* The INQUIRY data of the unit, for PERFORM SCSI COMMAND; NULL: the target's own. */
+	/* The INQUIRY data of the unit, for PERFORM SCSI COMMAND; NULL: no memory, or another command. */
 	const struct osd_identity *identity;
 	void (*done)(struct osd_request *request); /* exactly once, from any thread */
 	void *front_end;			   /* the front end's own */

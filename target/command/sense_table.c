@@ -203,49 +203,7 @@ bool osd_sense_names_object(enum osd_status status)
 	return true;
 }
 
-static const char *sam_status(enum osd_status status)
+const struct osd_sense_row *osd_sense_row_at(size_t index)
 {
-	if (status == OSD_E_BUSY || status == OSD_E_QUEUE_FULL)
-		return "BUSY";
-	return status == OSD_E_TASK_ABORTED ? "TASK ABORTED" : "CHECK CONDITION";
-}
-
-/* In the order in which they are sent. */
-static void print_descriptors(FILE *out, const struct osd_sense_row *row)
-{
-	const struct {
-		bool there;
-		const char *type;
-	} all[] = {
-		{row->descriptors & OBJECT, "06"},     {row->field != NONE, "02"},
-		{row->descriptors & COMMAND, "01"},    {row->descriptors & INFORM, "00"},
-		{row->descriptors & ATTRIBUTES, "08"},
-		{row->descriptors & TEXT, "80"},
-	};
-	const char *separator = "";
-
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(all); i++) {
-		if (!all[i].there)
-			continue;
-		fprintf(out, "%s%s", separator, all[i].type);
-		separator = " ";
-	}
-}
-
-void osd_sense_list(FILE *out)
-{
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
-		const struct osd_sense_row *row = &rows[i];
-		const struct osd_status_info *info = osd_status_info(row->status);
-
-		fprintf(out, "%s\t%s\t%X\t%02X/%02X\t", row->condition, sam_status(row->status),
-			(unsigned)info->sense_key, info->asc_ascq >> 8, info->asc_ascq & 0xff);
-		if (row->field == GIVEN)
-			fputs("at fault", out);
-		else if (row->field >= 0)
-			fprintf(out, "%d", row->field);
-		fputc('\t', out);
-		print_descriptors(out, row);
-		fprintf(out, "\t%s\n", row->value ? row->value : "");
-	}
+	return index < OSD_ARRAY_SIZE(rows) ? &rows[index] : NULL;
 }

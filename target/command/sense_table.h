@@ -8,8 +8,8 @@
 #define OSD_COMMAND_SENSE_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/status.h"
 #include "wire/osd2.h"
@@ -38,8 +38,7 @@ struct osd_sense_row {
 const struct osd_sense_row *osd_sense_row(enum osd_status status, enum osd_object_type type);
 /* Whether sense data with that status identify the object. */
 bool osd_sense_names_object(enum osd_status status);
-/* For documentation and tests: tab separated condition, SAM status, key, ASC/ASCQ, field,
- * descriptors, what they hold. */
-void osd_sense_list(FILE *out);
+/* The rows, for walking them; NULL behind the last. */
+const struct osd_sense_row *osd_sense_row_at(size_t index);
 
 #endif

@@ -2,8 +2,6 @@
 /* table.c -- see table.h.  Permissions: osd2-wire 6.3. */
 #include "command/table.h"
 
-#include <stdlib.h>
-
 #include "base/util.h"
 #include "command/commands.h"
 #include "command/tracked.h"
@@ -224,82 +222,4 @@ enum osd_command_span osd_command_long_span(const struct osd_command_def *def,
 		return OSD_SPAN_MOVES;
 	}
 	return is_long ? OSD_SPAN_LONG : OSD_SPAN_SHORT;
-}
-
-static void print_types(FILE *out, uint8_t types)
-{
-	static const struct {
-		uint8_t bit;
-		const char *name;
-	} names[] = {{R, "root"}, {P, "partition"}, {C, "collection"}, {U, "user object"}};
-	const char *separator = "";
-
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(names); i++) {
-		if (!(types & names[i].bit))
-			continue;
-		fprintf(out, "%s%s", separator, names[i].name);
-		separator = ", ";
-	}
-}
-
-static void print_permissions(FILE *out, uint16_t permissions)
-{
-	static const struct {
-		uint16_t bit;
-		const char *name;
-	} names[] = {
-		{OSD_PERM_READ, "READ"},	 {OSD_PERM_WRITE, "WRITE"},
-		{OSD_PERM_GET_ATTR, "GET_ATTR"}, {OSD_PERM_SET_ATTR, "SET_ATTR"},
-		{OSD_PERM_CREATE, "CREATE"},	 {OSD_PERM_REMOVE, "REMOVE"},
-		{OSD_PERM_OBJ_MGMT, "OBJ_MGMT"}, {OSD_PERM_APPEND, "APPEND"},
-		{OSD_PERM_DEV_MGMT, "DEV_MGMT"}, {OSD_PERM_GLOBAL, "GLOBAL"},
-		{OSD_PERM_POL_SEC, "POL/SEC"},	 {OSD_PERM_M_OBJECT, "M_OBJECT"},
-		{OSD_PERM_QUERY, "QUERY"},	 {OSD_PERM_GBL_REM, "GBL_REM"},
-		{OSD_PERM_FUN_EXE, "FUN_EXE"},
-	};
-	const char *separator = "";
-
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(names); i++) {
-		if (!(permissions & names[i].bit))
-			continue;
-		fprintf(out, "%s%s", separator, names[i].name);
-		separator = " + ";
-	}
-}
-
-struct action {
-	uint16_t code, meaning; /* meaning: the row's service action */
-	const char *name;
-};
-
-static void print_action(FILE *out, const struct action *action)
-{
-	const struct osd_command_def *def = osd_command_find(action->meaning);
-	const char *supported = action->code == action->meaning ? "yes" : "osc-compat";
-
-	fprintf(out, "%04X\t%s\t%s\t", action->code, action->name, def ? supported : "no");
-	if (def)
-		print_types(out, def->object_types);
-	fputc('\t', out);
-	if (def)
-		print_permissions(out, def->permissions);
-	fputc('\n', out);
-}
-
-static int by_code(const void *a, const void *b)
-{
-	return (int)((const struct action *)a)->code - (int)((const struct action *)b)->code;
-}
-
-void osd_command_list(FILE *out)
-{
-	struct action actions[] = {
-#define X(code, symbol, name) {code, OSD_SA_##symbol, name},
-		OSD_SERVICE_ACTIONS(X) OSD_OSC_SERVICE_ACTIONS(X)
-#undef X
-	};
-
-	qsort(actions, OSD_ARRAY_SIZE(actions), sizeof(actions[0]), by_code);
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(actions); i++)
-		print_action(out, &actions[i]);
 }

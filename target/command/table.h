@@ -4,8 +4,6 @@
 #ifndef OSD_COMMAND_TABLE_H
 #define OSD_COMMAND_TABLE_H
 
-#include <stdio.h>
-
 #include "command/context.h"
 
 /* The row, or NULL when the target does not support the service action. */
@@ -29,8 +27,5 @@ static inline enum osd_command_span osd_command_span(const struct osd_command_de
 }
 /* The rows, for walking them; NULL behind the last. */
 const struct osd_command_def *osd_command_at(size_t index);
-/* Rows for documentation and tests: tab separated code, name, supported, object types,
- * permissions. */
-void osd_command_list(FILE *out);
 
 #endif

@@ -121,31 +121,9 @@ static void test_undecoded(void)
 	CHECK_EQ(osd_command_span(NULL, &request), OSD_SPAN_SHORT);
 }
 
-static void test_listing(void)
-{
-	char *text = NULL;
-	size_t length = 0, lines = 0, tabs = 0;
-	FILE *out = open_memstream(&text, &length);
-
-	CHECK(out != NULL);
-	osd_command_list(out);
-	fclose(out);
-	for (size_t i = 0; i < length; i++) {
-		lines += text[i] == '\n';
-		tabs += text[i] == '\t';
-	}
-	CHECK_EQ(lines, (sizeof(actions) + sizeof(osc_actions)) / sizeof(actions[0]));
-	CHECK_EQ(tabs, lines * 4);
-	CHECK(strstr(text, "8886\tWRITE\tyes\tuser object\tWRITE\n") != NULL);
-	CHECK(strstr(text, "88A8\tCREATE CLONE\tno\t\t\n") != NULL);
-	CHECK(strstr(text, "888D\tCAS\tosc-compat\tuser object\tGET_ATTR + SET_ATTR\n") != NULL);
-	free(text);
-}
-
 int main(void)
 {
 	test_rows();
 	test_undecoded();
-	test_listing();
 	return 0;
 }

@@ -24,10 +24,12 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/current.h"
-#include "command/sense_table.h"
 #include "command/table.h"
+#include "harness/listings.h"
 #include "unit/unit.h"
+#include "wire/capability.h"
 #include "wire/cursor.h"
+#include "wire/inquiry.h"
 
 #define REQUEST_MAGIC  0x4f534451u
 #define ANSWER_MAGIC   0x4f534441u
@@ -43,6 +45,7 @@ struct harness_request {
 	uint8_t *cdb, *data_out, *data_in; /* owned */
 };
 
+static struct osd_identity identity; /* of the unit */
 static struct osd_lock output_lock = OSD_LOCK_INITIALIZER(OSD_RANK_HARNESS_OUTPUT);
 
 static void harness_request_free(struct harness_request *item)
@@ -193,6 +196,7 @@ static struct harness_request *new_request(const struct request_header *header)
 	item->request.nexus = (struct osd_nexus){
 		.id = 1, .initiator_name = "", .address = "harness"};
 	item->request.task_tag = item->tag;
+	item->request.identity = &identity;
 	item->request.done = answer;
 	item->request.front_end = item;
 	return item;
@@ -224,6 +228,20 @@ static int read_request(struct harness_request **ret_item)
 		return -1;
 	*ret_item = OSD_STEAL(item);
 	return 1;
+}
+
+static void identify(const struct osd_unit *unit)
+{
+	static const uint16_t versions[OSD_INQUIRY_VERSIONS] = {OSD_VERSION_OSD2, OSD_VERSION_SPC3};
+	const char *serial = osd_unit_serial(unit);
+	uint8_t information[8] = {0, OSD_SECURITY_METHODS};
+
+	osd_identity_init(&identity, OSD_VENDOR_ID, OSD_PRODUCT_ID, OSD_PRODUCT_REV, versions);
+	osd_identity_add(&identity, OSD_VPD_SERIAL, serial, strlen(serial));
+	osd_identity_add(&identity, OSD_VPD_IDENTIFICATION, osd_unit_system_id(unit),
+			 OSD_SYSTEM_ID_BYTES);
+	osd_identity_add(&identity, OSD_VPD_OSD, information, sizeof(information));
+	osd_identity_add(&identity, OSD_VPD_TOKEN, osd_unit_token(unit), OSD_SECURITY_TOKEN_BYTES);
 }
 
 static int serve(struct osd_unit *unit)
@@ -263,11 +281,11 @@ int main(int argc, char **argv)
 
 	osd_log_init(STDERR_FILENO, "osd_harness", OSD_LOG_INFO);
 	if (argc == 2 && !strcmp(argv[1], "--list-commands")) {
-		osd_command_list(stdout);
+		harness_list_commands();
 		return EXIT_SUCCESS;
 	}
 	if (argc == 2 && !strcmp(argv[1], "--list-sense")) {
-		osd_sense_list(stdout);
+		harness_list_sense();
 		return EXIT_SUCCESS;
 	}
 	if (argc == 2 && !strcmp(argv[1], "--list-attributes")) {
@@ -282,6 +300,7 @@ int main(int argc, char **argv)
 		osd_error("%s", message);
 		return EXIT_START;
 	}
+	identify(unit);
 	code = serve(unit);
 	osd_unit_close(unit);
 	return code;
