@@ -52,9 +52,8 @@ enum osd_status osd_authorise_touched(struct osd_objects *objects, struct osd_re
 /* The access that the set list needs on each member that it is applied to. */
 struct osd_access osd_authorise_sets_access(const struct osd_request *request);
 
-/* For QUERY: whether matches may have to be left out; whether tags are compared; and whether one
- * match is visible, inside the transaction that found it. */
-bool osd_authorise_limits(const struct osd_request *request);
+/* For QUERY: whether tags are compared; and, unless the grant is open, whether one match is visible,
+ * inside the transaction that found it. */
 bool osd_authorise_by_tag(const struct osd_request *request);
 enum osd_status osd_authorise_sees(void *request, struct osd_txn *txn,
 				   const struct osd_object_facts *facts, bool *ret_sees);

@@ -276,13 +276,10 @@ static enum osd_status check_source(struct osd_command_context *ctx, const struc
 
 enum osd_status osd_authorise_sources(struct osd_command_context *ctx)
 {
+	struct osd_attr_walk walk = osd_attributes_to_set(ctx->attributes);
 	enum osd_status status = OSD_OK;
-	struct osd_attr_walk walk;
 	struct osd_attr attr;
 
-	if (!ctx->attributes || !ctx->attributes->sets)
-		return OSD_OK;
-	walk = osd_attributes_to_set(ctx->attributes);
 	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
 		status = check_source(ctx, &attr);
 	return osd_status_is_gone(status)
@@ -307,7 +304,7 @@ static bool permits_inside(const struct osd_request *request, struct osd_act *ac
 
 static enum osd_status decide_inside(struct osd_request *request, struct osd_txn *txn,
 				     struct osd_object_id id, struct osd_access access,
-				     enum osd_uses uses, uint8_t least_method, bool *ret_permitted)
+				     uint8_t least_method, bool *ret_permitted)
 {
 	struct osd_object_facts facts;
 	struct osd_act act = {.facts = &facts, .access = access, .least_method = least_method};
@@ -316,7 +313,7 @@ static enum osd_status decide_inside(struct osd_request *request, struct osd_txn
 	if (status == OSD_OK && facts.surrogate)
 		return osd_own_job_inside(request, txn, id, ret_permitted);
 	if (status == OSD_OK)
-		*ret_permitted = permits_inside(request, &act, uses);
+		*ret_permitted = permits_inside(request, &act, OSD_USES_LISTS);
 	return status;
 }
 
@@ -327,7 +324,7 @@ enum osd_status osd_authorise_inside(struct osd_request *request, struct osd_txn
 	*ret_permitted = true;
 	if (request->security.proof.grant.open)
 		return OSD_OK;
-	return decide_inside(request, txn, id, access, OSD_USES_LISTS, OSD_NOSEC, ret_permitted);
+	return decide_inside(request, txn, id, access, OSD_NOSEC, ret_permitted);
 }
 
 enum osd_status osd_authorise_listed(struct osd_command_context *ctx, struct osd_object_id id,
@@ -346,16 +343,10 @@ enum osd_status osd_authorise_listed(struct osd_command_context *ctx, struct osd
 	*ret_permitted = osd_method_suffices(&request->security.proof.grant, least_method);
 	if (request->security.proof.grant.open)
 		return OSD_OK;
-	return decide_inside(request, ctx->txn, id, access, OSD_USES_LISTS, least_method,
-			     ret_permitted);
+	return decide_inside(request, ctx->txn, id, access, least_method, ret_permitted);
 }
 
 /* ---- matches of a query ---------------------------------------------------------------------- */
-
-bool osd_authorise_limits(const struct osd_request *request)
-{
-	return !request->security.proof.grant.open;
-}
 
 enum osd_status osd_authorise_sees(void *arg, struct osd_txn *txn,
 				   const struct osd_object_facts *facts, bool *ret_sees)

@@ -80,20 +80,14 @@ static enum osd_status load_criteria(const struct osd_query_list *list,
 				     struct osd_tracked_query *query)
 {
 	struct osd_query_list walk = *list;
-	struct osd_query_entry entry;
 
 	if (list->count == 0)
 		return OSD_OK;
 	query->criteria = calloc(list->count, sizeof(*query->criteria));
 	if (!query->criteria)
 		return OSD_E_NO_MEMORY;
-	for (size_t i = 0; osd_query_list_next(&walk, &entry); i++)
-		query->criteria[i] = (struct osd_criterion){.page = entry.page,
-							    .number = entry.number,
-							    .min = entry.min,
-							    .max = entry.max,
-							    .min_length = entry.min_length,
-							    .max_length = entry.max_length};
+	for (size_t i = 0; i < list->count; i++)
+		osd_query_list_next(&walk, &query->criteria[i]);
 	return OSD_OK;
 }
 
@@ -135,9 +129,8 @@ static enum osd_status load_query(struct osd_command_context *ctx,
 					  .criteria = query->criteria,
 					  .count = list.count,
 					  .with_tag = osd_authorise_by_tag(ctx->request),
+					  .sees = ctx->grant->open ? NULL : osd_authorise_sees,
 					  .arg = ctx->request};
-	if (osd_authorise_limits(ctx->request))
-		query->query.sees = osd_authorise_sees;
 	*ret_query = OSD_STEAL(query);
 	return OSD_OK;
 }

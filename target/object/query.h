@@ -20,6 +20,7 @@
 
 #include "base/status.h"
 #include "object/object.h"
+#include "wire/query_list.h"
 
 enum osd_index_state {
 	OSD_INDEX_NONE = 0,
@@ -27,18 +28,11 @@ enum osd_index_state {
 	OSD_INDEX_READY = 2,
 };
 
-/* Bounds are borrowed.  page < OSD_PAGE_PARTITION_BASE; else OSD_E_CDB_FIELD. */
-struct osd_criterion {
-	uint32_t page, number;
-	const uint8_t *min, *max;
-	size_t min_length, max_length; /* 0: no bound on this side */
-};
-
 struct osd_query {
 	/* Any collection; OSD_OBJECTS_COLLECTION: the whole partition. */
 	struct osd_object_id collection;
 	bool match_all; /* every criterion, else at least one */
-	const struct osd_criterion *criteria;
+	const struct osd_criterion *criteria; /* page < OSD_PAGE_PARTITION_BASE; else OSD_E_CDB_FIELD */
 	size_t count; /* 0: every member that is a user object */
 	/* False in *ret_sees hides a match from the answer; NULL: none is hidden. with_tag: as in
 	 * osd_txn_facts. */

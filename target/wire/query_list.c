@@ -16,7 +16,7 @@ enum { TYPE_MASK = 0x0f, TYPE_ANY = 0, TYPE_ALL = 1 };
 #define RESULT_NOT_COUNTED 8u /* ADDITIONAL LENGTH counts from byte 8 */
 
 /* One entry; false at the end of the list, and r->bad where an entry is not what it says. */
-static bool read_entry(struct osd_rd *r, struct osd_query_entry *entry)
+static bool read_entry(struct osd_rd *r, struct osd_criterion *entry)
 {
 	uint64_t length;
 
@@ -28,11 +28,11 @@ static bool read_entry(struct osd_rd *r, struct osd_query_entry *entry)
 		return false;
 	entry->page = (uint32_t)osd_rd_be(r, 4);
 	entry->number = (uint32_t)osd_rd_be(r, 4);
-	entry->min_length = (uint16_t)osd_rd_be(r, 2);
+	entry->min_length = osd_rd_be(r, 2);
 	entry->min = osd_rd_bytes(r, entry->min_length);
-	entry->max_length = (uint16_t)osd_rd_be(r, 2);
+	entry->max_length = osd_rd_be(r, 2);
 	entry->max = osd_rd_bytes(r, entry->max_length);
-	if (length != (uint64_t)ENTRY_OVERHEAD + entry->min_length + entry->max_length)
+	if (length != ENTRY_OVERHEAD + entry->min_length + entry->max_length)
 		r->bad = true;
 	return !r->bad;
 }
@@ -43,7 +43,7 @@ enum osd_status osd_query_list_open(const uint8_t *bytes, size_t length,
 	struct osd_rd r = osd_rd_init(bytes, length);
 	uint8_t type = (uint8_t)osd_rd_be(&r, 1) & TYPE_MASK;
 	struct osd_query_list list = {.match_all = type == TYPE_ALL};
-	struct osd_query_entry entry;
+	struct osd_criterion entry;
 
 	osd_rd_bytes(&r, 3);
 	if (r.bad || type > TYPE_ALL)
@@ -61,7 +61,7 @@ enum osd_status osd_query_list_open(const uint8_t *bytes, size_t length,
 	return OSD_OK;
 }
 
-bool osd_query_list_next(struct osd_query_list *list, struct osd_query_entry *ret_entry)
+bool osd_query_list_next(struct osd_query_list *list, struct osd_criterion *ret_entry)
 {
 	struct osd_rd r = {list->at, list->end, false};
 

@@ -19,10 +19,10 @@
 #define OSD_QUERY_RESULT_HEADER 12u
 #define OSD_QUERY_RESULT_HEADER_OSC 13u /* r01-r04 */
 
-struct osd_query_entry {
+struct osd_criterion {
 	uint32_t page, number;
-	const uint8_t *min, *max;	 /* borrowed; meaningless when the length is 0 */
-	uint16_t min_length, max_length; /* 0: no bound on this side */
+	const uint8_t *min, *max;      /* borrowed; meaningless when the length is 0 */
+	size_t min_length, max_length; /* 0: no bound on this side */
 };
 
 struct osd_query_list {
@@ -35,7 +35,7 @@ struct osd_query_list {
  * that runs past the end or does not add up, a page that is no user object's, too many entries. */
 enum osd_status osd_query_list_open(const uint8_t *bytes, size_t length,
 				    struct osd_query_list *ret_list);
-bool osd_query_list_next(struct osd_query_list *list, struct osd_query_entry *ret_entry);
+bool osd_query_list_next(struct osd_query_list *list, struct osd_criterion *ret_entry);
 
 /* Parameter data: the header for count matches in all; osc: the 13-byte one.  Returns its length. */
 size_t osd_query_result_header(uint64_t count, bool osc,

@@ -12,7 +12,7 @@ static void test_golden_list(void)
 {
 	struct golden frame = golden("query_list.range");
 	struct osd_query_list list;
-	struct osd_query_entry entry;
+	struct osd_criterion entry;
 
 	CHECK_EQ(osd_query_list_open(frame.bytes, frame.length, &list), OSD_OK);
 	CHECK(list.match_all);
@@ -37,7 +37,7 @@ static void test_unaligned(void)
 		0,    0, 0, /* fewer than 4 bytes: padding */
 	};
 	struct osd_query_list list;
-	struct osd_query_entry entry;
+	struct osd_criterion entry;
 
 	CHECK_EQ(osd_query_list_open(bytes, sizeof(bytes), &list), OSD_OK);
 	CHECK(!list.match_all);

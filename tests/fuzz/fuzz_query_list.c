@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct osd_query_list list;
-	struct osd_query_entry entry;
+	struct osd_criterion entry;
 	size_t count = 0;
 
 	if (osd_query_list_open(data, size, &list) != OSD_OK)

@@ -29,7 +29,7 @@ static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 				     struct osd_criterion criteria[OSD_CALL_RECORDS])
 {
 	struct osd_query_list list;
-	struct osd_query_entry entry;
+	struct osd_criterion entry;
 	enum osd_status status =
 		osd_query_list_open(op->session->scratch, op->call.body_bytes, &list);
 
@@ -40,10 +40,7 @@ static enum osd_status read_criteria(struct osd_op *op, struct osd_query *query,
 			op->why = "the job's capability does not let it compare this attribute";
 			return OSD_E_PERMISSION;
 		}
-		criteria[query->count++] = (struct osd_criterion){
-			entry.page, entry.number,     entry.min,
-			entry.max,  entry.min_length, entry.max_length,
-		};
+		criteria[query->count++] = entry;
 	}
 	query->match_all = list.match_all;
 	query->criteria = criteria;
