@@ -6,26 +6,31 @@
 
 #include "command/resolve.h"
 
+static bool find(const struct osd_command_context *ctx, struct osd_descriptor *ret_descriptor)
+{
+	return ctx->copy &&
+	       osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, ret_descriptor);
+}
+
 bool osd_precondition_given(const struct osd_command_context *ctx)
 {
 	struct osd_descriptor descriptor;
 
-	return ctx->copy &&
-	       osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor);
+	return find(ctx, &descriptor);
 }
 
-/* false: it is none, or damaged. */
-static bool find(const struct osd_command_context *ctx, struct osd_precondition *ret_wanted,
-		 enum osd_status *ret_status)
+/* *ret_given: the command has one. */
+static enum osd_status decode(struct osd_command_context *ctx, struct osd_precondition *ret_wanted,
+			      bool *ret_given)
 {
 	struct osd_descriptor descriptor;
+	enum osd_status status = OSD_OK;
 
-	*ret_status = OSD_OK;
-	if (!ctx->copy ||
-	    !osd_continuation_find(&ctx->continuation, OSD_DESC_PRECONDITION, &descriptor))
-		return false;
-	*ret_status = osd_precondition_decode(&descriptor, ret_wanted);
-	return *ret_status == OSD_OK;
+	*ret_given = find(ctx, &descriptor);
+	if (*ret_given)
+		status = osd_precondition_decode(&descriptor, ret_wanted);
+	return status == OSD_OK ? OSD_OK
+				: osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 }
 
 enum osd_status osd_precondition_load(struct osd_command_context *ctx, uint32_t page,
@@ -33,18 +38,14 @@ enum osd_status osd_precondition_load(struct osd_command_context *ctx, uint32_t 
 				      const struct osd_data_version **ret_wanted)
 {
 	struct osd_precondition wanted;
-	enum osd_status status;
+	bool given;
+	enum osd_status status = decode(ctx, &wanted, &given);
 
-	*ret_wanted = NULL;
-	if (find(ctx, &wanted, &status) &&
-	    (wanted.page != page || wanted.number != OSD_VERSION_NUMBER))
-		status = OSD_E_CDB_FIELD;
-	if (status != OSD_OK)
-		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
-	if (!osd_precondition_given(ctx)) {
-		*ret_wanted = page == OSD_PAGE_VERSION ? ctx->request->checked_version : NULL;
-		return OSD_OK;
-	}
+	*ret_wanted = page == OSD_PAGE_VERSION ? ctx->request->checked_version : NULL;
+	if (status != OSD_OK || !given)
+		return status;
+	if (wanted.page != page || wanted.number != OSD_VERSION_NUMBER)
+		return osd_command_fail(ctx->request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
 	*version = (struct osd_data_version){wanted.counter, wanted.opening};
 	*ret_wanted = version;
 	return OSD_OK;
@@ -66,15 +67,13 @@ static uint32_t page_of(const struct osd_command_context *ctx)
 enum osd_status osd_precondition_begin(struct osd_command_context *ctx, struct osd_pin **ret_pin)
 {
 	struct osd_precondition wanted;
-	enum osd_status status;
-	bool given = find(ctx, &wanted, &status);
+	bool given;
+	enum osd_status status = decode(ctx, &wanted, &given);
 
 	*ret_pin = NULL;
 	if (status != OSD_OK ||
 	    (given ? wanted.page != OSD_PAGE_VERSION : !ctx->request->checked_version))
-		return status == OSD_OK ? OSD_OK
-					: osd_command_fail(ctx->request, status,
-							   OSD_CONTINUATION_FIELD);
+		return status;
 	status = osd_resolve_object(ctx);
 	if (status == OSD_OK)
 		status = osd_pin_begin(ctx->object, ret_pin);
