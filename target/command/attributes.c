@@ -79,14 +79,14 @@ static enum osd_status set_attribute(struct osd_request *request, struct osd_txn
 
 /* The first failure counts.  After it the rest are still tried, only to name all refused
  * attributes: the transaction is aborted in any case. */
-enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_txn *txn,
+enum osd_status osd_attributes_set_rest(struct osd_request *request, struct osd_txn *txn,
 					struct osd_object_id id, bool unfinished,
-					struct osd_attr_list list)
+					struct osd_attr_walk rest)
 {
 	enum osd_status status = OSD_OK, next;
 	struct osd_attr attr;
 
-	while (osd_attr_list_next(&list, &attr)) {
+	while (osd_attr_walk_next(&rest, &attr)) {
 		next = set_attribute(request, txn, id, unfinished, &attr);
 		if (next == OSD_OK)
 			continue;
@@ -142,16 +142,8 @@ bool osd_attributes_sets(const struct osd_attr_params *params, uint32_t page, ui
 enum osd_status osd_attributes_set(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id, bool unfinished)
 {
-	const struct osd_attr_params *params = request->attributes;
-	enum osd_status status;
-
-	if (!params || !params->sets)
-		return OSD_OK;
-	if (params->format == OSD_CDBFMT_LIST)
-		return osd_attributes_set_list(request, txn, id, unfinished, params->set_list);
-	status = set_attribute(request, txn, id, unfinished, &params->set_one);
-	return status == OSD_OK ? OSD_OK
-				: osd_attributes_set_failed(request, status, &params->set_one);
+	return osd_attributes_set_rest(request, txn, id, unfinished,
+				       osd_attributes_to_set(request->attributes));
 }
 
 /* ---- get ------------------------------------------------------------------------------------- */
@@ -218,7 +210,7 @@ static void get_for(struct osd_request *request, struct osd_txn *txn, uint32_t p
 
 /* As for set: names all attributes that are refused. */
 static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
-			       struct osd_object_id id, bool (*filter)(uint32_t page),
+			       struct osd_object_id id, const struct osd_page_filter *filter,
 			       bool without_proof, struct osd_attr_writer *writer)
 {
 	OSD_CLEANUP_FREE uint8_t *buffer = malloc(OSD_ATTRIBUTE_MAX);
@@ -232,7 +224,8 @@ static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
 		return OSD_E_NO_MEMORY;
 	while (osd_attr_list_next(&list, &attr)) {
 		get_for(request, txn, attr.page, &principal);
-		if ((filter && !filter(attr.page)) || (without_proof && is_proof(&attr)))
+		if ((filter && !filter->accepts(filter->type, attr.page)) ||
+		    (without_proof && is_proof(&attr)))
 			continue;
 		next = osd_command_aborted(request) ? OSD_E_TASK_ABORTED
 						    : get_entry(&collecting, &attr);
@@ -252,7 +245,8 @@ static enum osd_status collect(struct osd_request *request, struct osd_txn *txn,
 }
 
 enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
-				       struct osd_object_id id, bool (*filter)(uint32_t page),
+				       struct osd_object_id id,
+				       const struct osd_page_filter *filter,
 				       struct osd_attr_writer *writer)
 {
 	return collect(request, txn, id, filter, false, writer);
@@ -303,18 +297,13 @@ static enum osd_status get_page_form(struct osd_request *request, struct osd_txn
 	return status;
 }
 
-static void list_begin(struct osd_request *request, uint8_t type,
-		       struct osd_attr_writer *ret_writer)
+void osd_attributes_list_begin(struct osd_request *request, uint8_t type,
+			       struct osd_attr_writer *ret_writer)
 {
 	size_t capacity;
 	uint8_t *segment = retrieved_segment(request, &capacity);
 
 	osd_attr_writer_init(ret_writer, segment, capacity, type);
-}
-
-void osd_attributes_list_begin(struct osd_request *request, struct osd_attr_writer *ret_writer)
-{
-	list_begin(request, OSD_LIST_SET, ret_writer);
 }
 
 void osd_attributes_list_end(struct osd_request *request, struct osd_attr_writer *writer)
@@ -323,12 +312,13 @@ void osd_attributes_list_end(struct osd_request *request, struct osd_attr_writer
 }
 
 enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct osd_txn *txn,
-					    struct osd_object_id id, bool (*filter)(uint32_t page))
+					    struct osd_object_id id,
+					    const struct osd_page_filter *filter)
 {
 	struct osd_attr_writer writer;
 	enum osd_status status;
 
-	osd_attributes_list_begin(request, &writer);
+	osd_attributes_list_begin(request, OSD_LIST_SET, &writer);
 	status = osd_attributes_collect(request, txn, id, filter, &writer);
 	if (status == OSD_OK)
 		osd_attributes_list_end(request, &writer);
@@ -388,7 +378,7 @@ static void put_proof(struct osd_request *request, struct osd_attr_writer *write
 
 void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer)
 {
-	list_begin(request, OSD_LIST_MULTI_OBJECT, ret_writer);
+	osd_attributes_list_begin(request, OSD_LIST_MULTI_OBJECT, ret_writer);
 	if (osd_osc_lists_pairs(request))
 		osd_attr_writer_pairs(ret_writer, OSD_LIST_MULTI_OSC);
 	else if (osd_integrity_responds(request))
@@ -411,9 +401,4 @@ enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn
 		status = collect(request, txn, id, NULL, osd_integrity_responds(request), writer);
 	osd_attr_writer_end_group(writer);
 	return status;
-}
-
-void osd_attributes_groups_end(struct osd_request *request, struct osd_attr_writer *writer)
-{
-	osd_attributes_list_end(request, writer);
 }

@@ -74,30 +74,37 @@ bool osd_attributes_peek(struct osd_request *request, const struct osd_objects *
 enum osd_status osd_attributes_get(struct osd_request *request, struct osd_txn *txn,
 				   struct osd_object_id id);
 
-/* The same for the rest of a set list. */
-enum osd_status osd_attributes_set_list(struct osd_request *request, struct osd_txn *txn,
+/* The same for the rest of the set half. */
+enum osd_status osd_attributes_set_rest(struct osd_request *request, struct osd_txn *txn,
 					struct osd_object_id id, bool unfinished,
-					struct osd_attr_list list);
+					struct osd_attr_walk rest);
 
-/* A retrieved list (type 9).  The command adds entries to it itself, and the requested ones with
- * osd_attributes_collect. */
-void osd_attributes_list_begin(struct osd_request *request, struct osd_attr_writer *ret_writer);
+/* A retrieved list, of a type such as OSD_LIST_SET.  The command adds entries to it itself, and the requested ones
+ * with osd_attributes_collect. */
+void osd_attributes_list_begin(struct osd_request *request, uint8_t type,
+			       struct osd_attr_writer *ret_writer);
 void osd_attributes_list_end(struct osd_request *request, struct osd_attr_writer *writer);
 
-/* For commands about many objects: one group for each, type Eh. */
+/* For commands about many objects: a retrieved list with one group for each, type Eh. */
 void osd_attributes_groups_begin(struct osd_request *request, struct osd_attr_writer *ret_writer);
 enum osd_status osd_attributes_group(struct osd_request *request, struct osd_txn *txn,
 				     struct osd_object_id id, struct osd_attr_writer *writer);
-void osd_attributes_groups_end(struct osd_request *request, struct osd_attr_writer *writer);
 
+/* Accepts entries of a get list by their page. */
+struct osd_page_filter {
+	bool (*accepts)(enum osd_object_type type, uint32_t page);
+	enum osd_object_type type;
+};
 /* The entries of the get list that the filter accepts, about one object, through an open
  * writer.  For LIST with attributes; filter NULL: all. */
 enum osd_status osd_attributes_collect(struct osd_request *request, struct osd_txn *txn,
-				       struct osd_object_id id, bool (*filter)(uint32_t page),
+				       struct osd_object_id id,
+				       const struct osd_page_filter *filter,
 				       struct osd_attr_writer *writer);
 /* A retrieved list (type 9) of the entries the filter accepts, in the retrieved attributes
  * segment. */
 enum osd_status osd_attributes_get_filtered(struct osd_request *request, struct osd_txn *txn,
-					    struct osd_object_id id, bool (*filter)(uint32_t page));
+					    struct osd_object_id id,
+					    const struct osd_page_filter *filter);
 
 #endif

@@ -16,6 +16,13 @@ static enum osd_status load_allowed(struct osd_objects *objects, const struct os
 				&request->security.proof.grant.capability, allowed);
 }
 
+static enum osd_status refused(struct osd_request *request, enum osd_status status, uint16_t field,
+			       uint32_t page, uint32_t number)
+{
+	osd_command_fail_attribute(request, status, page, number);
+	return osd_command_fail(request, status, field);
+}
+
 static enum osd_status check_one(const struct osd_objects *objects, struct osd_request *request,
 				 const struct osd_allowed *allowed, uint32_t page, uint32_t number,
 				 struct osd_access access)
@@ -34,10 +41,7 @@ static enum osd_status check_one(const struct osd_objects *objects, struct osd_r
 		act.lent = OSD_PERM_GET_ATTR |
 			   (osd_page_controls(objects, page) ? OSD_PERM_SET_ATTR : 0);
 	status = osd_decide_attribute(&security->proof.grant, allowed, &act, &field);
-	if (status == OSD_OK)
-		return OSD_OK;
-	osd_command_fail_attribute(request, status, page, number);
-	return osd_command_fail(request, status, field);
+	return status == OSD_OK ? OSD_OK : refused(request, status, field, page, number);
 }
 
 /* ---- setting --------------------------------------------------------------------------------- */
@@ -61,14 +65,11 @@ static enum osd_status check_joined(struct osd_command_context *ctx, const struc
 	status = osd_objects_facts(ctx->objects, id, true, &facts);
 	if (osd_status_is_gone(status)) /* the tag of one that is made only now was not compared */
 		return osd_attributes_set_failed(request, OSD_E_PARAM_FIELD, attr);
-	if (status == OSD_OK)
-		status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
-	else
+	if (status != OSD_OK)
 		return status;
-	if (status == OSD_OK)
-		return OSD_OK;
-	osd_command_fail_attribute(request, status, attr->page, attr->number);
-	return osd_command_fail(request, status, field);
+	status = osd_decide(&security->proof.grant, &act, security->now_ms, &field);
+	return status == OSD_OK ? OSD_OK
+				: refused(request, status, field, attr->page, attr->number);
 }
 
 static enum osd_status check_set(struct osd_command_context *ctx, const struct osd_allowed *allowed,
@@ -97,18 +98,11 @@ static enum osd_status check_sets(struct osd_command_context *ctx,
 
 struct osd_access osd_authorise_sets_access(const struct osd_request *request)
 {
-	const struct osd_attr_params *params = request->attributes;
+	struct osd_attr_walk walk = osd_attributes_to_set(request->attributes);
 	struct osd_access all = {.permissions = OSD_PERM_SET_ATTR}, one;
-	struct osd_attr_list list;
 	struct osd_attr attr;
 
-	if (!params || !params->sets)
-		return all;
-	list = params->set_list;
-	if (params->format != OSD_CDBFMT_LIST)
-		return osd_access_to_set(params->set_one.page, params->set_one.number,
-					 params->set_one.length == 0);
-	while (osd_attr_list_next(&list, &attr)) {
+	while (osd_attr_walk_next(&walk, &attr)) {
 		one = osd_access_to_set(attr.page, attr.number, attr.length == 0);
 		all.permissions |= one.permissions;
 		all.end = OSD_MAX(all.end, one.end);
@@ -118,13 +112,6 @@ struct osd_access osd_authorise_sets_access(const struct osd_request *request)
 
 /* ---- getting --------------------------------------------------------------------------------- */
 
-static enum osd_status check_get(struct osd_command_context *ctx, const struct osd_allowed *allowed,
-				 uint32_t page, uint32_t number)
-{
-	return check_one(ctx->objects, ctx->request, allowed, page, number,
-			 osd_access_to_get(page, number));
-}
-
 static enum osd_status check_gets(struct osd_command_context *ctx,
 				  const struct osd_allowed *allowed)
 {
@@ -133,7 +120,8 @@ static enum osd_status check_gets(struct osd_command_context *ctx,
 	struct osd_attr attr;
 
 	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
-		status = check_get(ctx, allowed, attr.page, attr.number);
+		status = check_one(ctx->objects, ctx->request, allowed, attr.page, attr.number,
+				   osd_access_to_get(attr.page, attr.number));
 	return status;
 }
 

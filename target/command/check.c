@@ -156,29 +156,23 @@ static enum osd_status find_in(struct osd_txn *txn, void *arg)
 /* The entries that the command sets, as in a list of attributes. */
 static enum osd_status copy_attributes(const struct osd_attr_params *params, struct check *check)
 {
+	struct osd_attr_walk walk = osd_attributes_to_set(params);
+	size_t room = (size_t)(walk.list.end - walk.list.at);
 	struct osd_attr_writer writer;
-	size_t room;
+	struct osd_attr attr;
 
-	if (!params || !params->sets)
+	if (walk.has_one)
+		room = OSD_ATTR_VALUE_ENTRY + walk.one.length + 8;
+	if (room == 0)
 		return OSD_OK;
-	if (params->format == OSD_CDBFMT_LIST) {
-		room = (size_t)(params->set_list.end - params->set_list.at);
-		check->attributes = malloc(OSD_MAX(room, 1));
-		if (!check->attributes)
-			return OSD_E_NO_MEMORY;
-		memcpy(check->attributes, params->set_list.at, room);
-		check->frame.attributes_length = room;
-	} else {
-		room = OSD_ATTR_VALUE_ENTRY + params->set_one.length + 8;
-		check->attributes = malloc(room);
-		if (!check->attributes)
-			return OSD_E_NO_MEMORY;
-		osd_attr_writer_init(&writer, check->attributes, room, OSD_LIST_BARE);
-		osd_attr_writer_add(&writer, params->set_one.page, params->set_one.number,
-				    params->set_one.value, params->set_one.length);
-		check->frame.attributes_length = osd_attr_writer_finish(&writer);
-	}
+	check->attributes = malloc(room);
+	if (!check->attributes)
+		return OSD_E_NO_MEMORY;
+	osd_attr_writer_init(&writer, check->attributes, room, OSD_LIST_BARE);
+	while (osd_attr_walk_next(&walk, &attr))
+		osd_attr_writer_add(&writer, attr.page, attr.number, attr.value, attr.length);
 	check->frame.attributes = check->attributes;
+	check->frame.attributes_length = osd_attr_writer_finish(&writer);
 	return OSD_OK;
 }
 

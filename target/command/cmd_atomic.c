@@ -93,16 +93,8 @@ enum osd_status osd_cmd_fetch_and_add(struct osd_command_context *ctx)
 /* The set list: its first two entries, and the rest. */
 struct exchange {
 	struct osd_attr compare, swap;
-	struct osd_attr_list others;
+	struct osd_attr_walk others;
 };
-
-static enum osd_status failed(struct osd_request *request, enum osd_status status,
-			      const struct osd_attr *attr)
-{
-	if (status == OSD_E_CONFLICT)
-		return status;
-	return osd_command_fail_attribute(request, status, attr->page, attr->number);
-}
 
 static enum osd_status read_exchange(struct osd_command_context *ctx, struct exchange *exchange)
 {
@@ -113,13 +105,13 @@ static enum osd_status read_exchange(struct osd_command_context *ctx, struct exc
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_FORMAT);
 	if (!params || !params->sets)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_SET_LENGTH);
-	exchange->others = params->set_list;
-	if (!osd_attr_list_next(&exchange->others, &exchange->compare) ||
-	    !osd_attr_list_next(&exchange->others, &exchange->swap))
+	exchange->others = osd_attributes_to_set(params);
+	if (!osd_attr_walk_next(&exchange->others, &exchange->compare) ||
+	    !osd_attr_walk_next(&exchange->others, &exchange->swap))
 		return OSD_E_PARAM_LENGTH;
 	if (exchange->compare.page != exchange->swap.page ||
 	    exchange->compare.number != exchange->swap.number)
-		return failed(request, OSD_E_PARAM_FIELD, &exchange->swap);
+		return osd_attributes_set_failed(request, OSD_E_PARAM_FIELD, &exchange->swap);
 	return OSD_OK;
 }
 
@@ -141,12 +133,12 @@ static enum osd_status swap_attribute(struct osd_command_context *ctx,
 		status = osd_attr_get(ctx->txn, id, compare->page, compare->number, original,
 				      OSD_ATTRIBUTE_MAX, &length);
 	if (status != OSD_OK)
-		return failed(ctx->request, status, compare);
+		return osd_attributes_set_failed(ctx->request, status, compare);
 	*ret_matched = length == compare->length && !memcmp(original, compare->value, length);
 	if (*ret_matched)
 		status = osd_attributes_set_one(ctx->request, ctx->txn, id, swap);
 	if (status != OSD_OK)
-		return failed(ctx->request, status, swap);
+		return osd_attributes_set_failed(ctx->request, status, swap);
 	return osd_attr_writer_add(writer, compare->page, compare->number, original, length);
 }
 
@@ -160,10 +152,10 @@ static enum osd_status exchange_attribute(struct osd_command_context *ctx, bool 
 
 	if (status != OSD_OK)
 		return status;
-	osd_attributes_list_begin(request, &writer);
+	osd_attributes_list_begin(request, OSD_LIST_SET, &writer);
 	status = swap_attribute(ctx, &exchange, &writer, &matched);
 	if (status == OSD_OK && (matched || others_always))
-		status = osd_attributes_set_list(request, ctx->txn, request->object, false,
+		status = osd_attributes_set_rest(request, ctx->txn, request->object, false,
 						 exchange.others);
 	if (status == OSD_OK && ctx->attributes->gets)
 		status = osd_attributes_collect(request, ctx->txn, request->object, NULL, &writer);

@@ -16,61 +16,27 @@ enum { FIELD_BYTE11 = 11, FIELD_ALLOCATION = 32 };
 /* The objects that one LIST returns, as given by its ids. */
 struct listing {
 	struct osd_list_request request;
+	enum osd_object_type type; /* of the objects listed */
 	enum osd_descriptor_format format, format_with_attributes;
-	enum osd_object_type type;	    /* of the objects listed */
-	bool (*object_page)(uint32_t page); /* belongs to the objects listed */
 };
 
-static bool is_user_page(uint32_t page)
-{
-	return page < OSD_PAGE_PARTITION_BASE;
-}
+static const struct listing partitions = {.request.kind = OSD_LIST_PARTITIONS,
+					  .type = OSD_PARTITION,
+					  .format = OSD_ODF_PARTITIONS,
+					  .format_with_attributes = OSD_ODF_PARTITION_ATTRS};
+static const struct listing user_objects = {.request.kind = OSD_LIST_USER_OBJECTS,
+					    .type = OSD_USER_OBJECT,
+					    .format = OSD_ODF_USER_OBJECTS,
+					    .format_with_attributes = OSD_ODF_USER_OBJECT_ATTRS};
+static const struct listing collections = {.request.kind = OSD_LIST_COLLECTIONS,
+					   .type = OSD_COLLECTION,
+					   .format = OSD_ODF_COLLECTIONS,
+					   .format_with_attributes = OSD_ODF_COLLECTION_ATTRS};
 
-static bool is_partition_page(uint32_t page)
+static bool is_not_of(enum osd_object_type type, uint32_t page)
 {
-	return page >= OSD_PAGE_PARTITION_BASE && page < OSD_PAGE_COLLECTION_BASE;
+	return !osd_page_is_of(type, page);
 }
-
-static bool is_collection_page(uint32_t page)
-{
-	return page >= OSD_PAGE_COLLECTION_BASE && page < OSD_PAGE_ROOT_BASE;
-}
-
-static bool is_not_user_page(uint32_t page)
-{
-	return !is_user_page(page);
-}
-
-static bool is_not_partition_page(uint32_t page)
-{
-	return !is_partition_page(page);
-}
-
-static bool is_not_collection_page(uint32_t page)
-{
-	return !is_collection_page(page);
-}
-
-static const struct listing partitions = {{OSD_LIST_PARTITIONS, {0, 0}, 0},
-					  OSD_ODF_PARTITIONS,
-					  OSD_ODF_PARTITION_ATTRS,
-					  OSD_PARTITION,
-					  is_partition_page};
-static const struct listing user_objects = {{OSD_LIST_USER_OBJECTS, {0, 0}, 0},
-					    OSD_ODF_USER_OBJECTS,
-					    OSD_ODF_USER_OBJECT_ATTRS,
-					    OSD_USER_OBJECT,
-					    is_user_page};
-static const struct listing collections = {{OSD_LIST_COLLECTIONS, {0, 0}, 0},
-					   OSD_ODF_COLLECTIONS,
-					   OSD_ODF_COLLECTION_ATTRS,
-					   OSD_COLLECTION,
-					   is_collection_page};
-static const struct listing members = {{OSD_LIST_MEMBERS, {0, 0}, 0},
-				       OSD_ODF_USER_OBJECTS,
-				       OSD_ODF_USER_OBJECT_ATTRS,
-				       OSD_USER_OBJECT,
-				       is_user_page};
 
 static struct osd_object_id listed_object(const struct listing *listing, uint64_t id)
 {
@@ -116,6 +82,7 @@ static bool is_gone(const struct blocks *blocks, struct osd_object_id listed, en
 static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_t *ret_length)
 {
 	struct osd_object_id listed = listed_object(blocks->listing, id);
+	const struct osd_page_filter of_listed = {osd_page_is_of, blocks->listing->type};
 	struct osd_attr_writer writer;
 	enum osd_status status;
 	bool permitted;
@@ -125,7 +92,7 @@ static enum osd_status put_block(const struct blocks *blocks, uint64_t id, size_
 	status = osd_authorise_listed(blocks->ctx, listed, &permitted);
 	if (status == OSD_OK && permitted) /* otherwise only its id may be returned */
 		status = osd_attributes_collect(blocks->ctx->request, blocks->ctx->txn, listed,
-						blocks->listing->object_page, &writer);
+						&of_listed, &writer);
 	if (status != OSD_OK && is_gone(blocks, listed, status)) {
 		blocks->ctx->request->fault = (struct osd_fault){0};
 		return OSD_OK;
@@ -204,19 +171,13 @@ static enum osd_status list_ids(struct osd_command_context *ctx, const struct li
 static enum osd_status get_container_attributes(struct osd_command_context *ctx,
 						const struct listing *listing)
 {
-	bool (*filter)(uint32_t page) = NULL;
+	const struct osd_page_filter of_others = {is_not_of, listing->type};
 
 	if (!ctx->attributes || !ctx->attributes->gets)
 		return OSD_OK;
 	if (!ctx->request->decoded.list_attr || ctx->attributes->format != OSD_CDBFMT_LIST)
 		return osd_attributes_get(ctx->request, ctx->txn, ctx->request->object);
-	if (listing->type == OSD_USER_OBJECT)
-		filter = is_not_user_page;
-	else if (listing->type == OSD_PARTITION)
-		filter = is_not_partition_page;
-	else
-		filter = is_not_collection_page;
-	return osd_attributes_get_filtered(ctx->request, ctx->txn, ctx->request->object, filter);
+	return osd_attributes_get_filtered(ctx->request, ctx->txn, ctx->request->object, &of_others);
 }
 
 static enum osd_status check(struct osd_command_context *ctx)
@@ -289,5 +250,8 @@ enum osd_status osd_cmd_list(struct osd_command_context *ctx)
 
 enum osd_status osd_cmd_list_collection(struct osd_command_context *ctx)
 {
+	struct listing members = user_objects;
+
+	members.request.kind = OSD_LIST_MEMBERS;
 	return run_list(ctx, ctx->request->object.object_id ? members : collections);
 }

@@ -181,7 +181,7 @@ static enum osd_status get_members(struct osd_command_context *ctx)
 	reading->before = writer;
 	status = ctx->data_flags & OSD_DATA_NOWAIT ? get_at_once(reading) : get_in_steps(reading);
 	if (status == OSD_OK)
-		osd_attributes_groups_end(ctx->request, &writer);
+		osd_attributes_list_end(ctx->request, &writer);
 	return status;
 }
 

@@ -60,10 +60,7 @@ static enum osd_status get_number(struct osd_txn *txn, struct osd_object_id id, 
 static enum osd_status add_facts(struct osd_txn *txn, struct osd_object_id id,
 				 struct osd_name_list_entry *entry)
 {
-	static const uint32_t bases[] = {[OSD_PARTITION] = OSD_PAGE_PARTITION_BASE,
-					 [OSD_COLLECTION] = OSD_PAGE_COLLECTION_BASE,
-					 [OSD_USER_OBJECT] = 0};
-	uint32_t times = bases[entry->type] + OSD_REL_TIMESTAMPS;
+	uint32_t times = osd_page_base((enum osd_object_type)entry->type) + OSD_REL_TIMESTAMPS;
 	size_t length = 0;
 	enum osd_status status = get_number(txn, id, times, OSD_TIME_CREATED, &entry->created_ms);
 
@@ -171,15 +168,9 @@ static bool may_get_facts(const struct osd_request *request)
 
 /* ---- attributes of each entry ---------------------------------------------------------------- */
 
-static bool is_file_page(uint32_t page)
+static bool is_of_entry(enum osd_object_type type, uint32_t page)
 {
-	return page < OSD_PAGE_PARTITION_BASE || page >= OSD_PAGE_ANY_BASE;
-}
-
-static bool is_directory_page(uint32_t page)
-{
-	return (page >= OSD_PAGE_COLLECTION_BASE && page < OSD_PAGE_ROOT_BASE) ||
-	       page >= OSD_PAGE_ANY_BASE;
+	return osd_page_is_of(type, page) || page >= OSD_PAGE_ANY_BASE;
 }
 
 /* Those of an entry in Data-In, behind it.  0 names: they are left out. */
@@ -187,7 +178,9 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 				   struct osd_object_id id, uint8_t *entry,
 				   struct osd_attr_writer *writer)
 {
-	bool is_file = entry[8] == OSD_USER_OBJECT, permitted = false;
+	const struct osd_page_filter filter = {
+		is_of_entry, entry[8] == OSD_USER_OBJECT ? OSD_USER_OBJECT : OSD_COLLECTION};
+	bool permitted = false;
 	uint32_t names = 0;
 	enum osd_status status = OSD_OK;
 
@@ -196,8 +189,7 @@ static enum osd_status collect_for(struct osd_command_context *ctx, struct osd_t
 	if (status == OSD_OK && permitted)
 		status = osd_name_count(txn, id, &names);
 	if (status == OSD_OK && names)
-		status = osd_attributes_collect(ctx->request, txn, id,
-						is_file ? is_file_page : is_directory_page, writer);
+		status = osd_attributes_collect(ctx->request, txn, id, &filter, writer);
 	if (is_gone(status)) {
 		ctx->request->fault = (struct osd_fault){0};
 		writer->placed = 0;

@@ -271,18 +271,6 @@ enum osd_status osd_naming_must_exist(struct osd_naming *naming)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static uint32_t information_page(enum osd_object_type type)
-{
-	switch (type) {
-	case OSD_PARTITION:
-		return OSD_PAGE_PARTITION_BASE + OSD_REL_INFORMATION;
-	case OSD_COLLECTION:
-		return OSD_PAGE_COLLECTION_BASE + OSD_REL_INFORMATION;
-	default:
-		return OSD_REL_INFORMATION;
-	}
-}
-
 /* An object of a view has its names in the base. */
 static enum osd_status find_stored(struct osd_naming *naming, struct osd_object_id *id)
 {
@@ -299,8 +287,8 @@ static enum osd_status find_stored(struct osd_naming *naming, struct osd_object_
 static enum osd_status set_username(struct osd_naming *naming, struct osd_object_id id,
 				    enum osd_object_type type, struct osd_name name)
 {
-	return osd_attr_set(naming->txn, id, information_page(type), OSD_INFO_USERNAME, name.bytes,
-			    name.length);
+	return osd_attr_set(naming->txn, id, osd_page_base(type) + OSD_REL_INFORMATION,
+			    OSD_INFO_USERNAME, name.bytes, name.length);
 }
 
 enum osd_status osd_naming_give(struct osd_naming *naming, const struct osd_name_place *place,

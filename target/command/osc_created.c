@@ -32,6 +32,6 @@ enum osd_status osd_osc_get_created(struct osd_request *request, struct osd_txn 
 	}
 	*list = all;
 	if (status == OSD_OK)
-		osd_attributes_groups_end(request, &writer);
+		osd_attributes_list_end(request, &writer);
 	return status;
 }

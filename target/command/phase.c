@@ -125,7 +125,7 @@ static enum osd_status get_groups(struct osd_request *request, struct osd_txn *t
 	for (uint32_t i = 0; status == OSD_OK && i < request->made_count; i++)
 		status = osd_attributes_group(request, txn, made_object(request, i), &writer);
 	if (status == OSD_OK)
-		osd_attributes_groups_end(request, &writer);
+		osd_attributes_list_end(request, &writer);
 	return status;
 }
 

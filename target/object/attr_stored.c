@@ -8,21 +8,6 @@
 #include "object/value_index.h"
 #include "wire/cursor.h"
 
-uint32_t osd_page_base(enum osd_object_type type)
-{
-	switch (type) {
-	case OSD_ROOT:
-		return OSD_PAGE_ROOT_BASE;
-	case OSD_PARTITION:
-		return OSD_PAGE_PARTITION_BASE;
-	case OSD_COLLECTION:
-		return OSD_PAGE_COLLECTION_BASE;
-	case OSD_USER_OBJECT:
-		break;
-	}
-	return 0;
-}
-
 enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    uint8_t *buffer, size_t capacity, size_t *ret_length)
 {

@@ -56,9 +56,6 @@ enum osd_page_class osd_attr_classify(const struct osd_txn *txn, uint32_t page,
 bool osd_attr_provider_fits(const struct osd_txn *txn, uint32_t page);
 /* Whether the page is kept for the application, and is not the target's or the standard's. */
 bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page);
-/* The first page of the type's range. */
-uint32_t osd_page_base(enum osd_object_type type);
-
 /* Whether the object at hand may have that page. */
 bool osd_attr_page_fits(const struct osd_txn *txn, uint32_t page);
 

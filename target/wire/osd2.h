@@ -217,6 +217,20 @@ enum osd_permission {
 #define OSD_NUMBER_ALL           0xffffffffu
 #define OSD_ATTRIBUTE_MAX        0xfffe /* longest value, bytes */
 
+/* The first page of the range of a type of objects. */
+static inline uint32_t osd_page_base(enum osd_object_type type)
+{
+	return type == OSD_ROOT	       ? OSD_PAGE_ROOT_BASE
+	       : type == OSD_PARTITION  ? OSD_PAGE_PARTITION_BASE
+	       : type == OSD_COLLECTION ? OSD_PAGE_COLLECTION_BASE
+					: 0;
+}
+
+static inline bool osd_page_is_of(enum osd_object_type type, uint32_t page)
+{
+	return page - osd_page_base(type) < OSD_PAGE_PARTITION_BASE;
+}
+
 /* Standard pages, relative to the range's base. */
 #define OSD_REL_DIRECTORY   0
 #define OSD_REL_INFORMATION 1
