@@ -22,12 +22,7 @@
 #include "wire/inquiry.h"
 #include "wire/osd2.h"
 
-enum {
-	VPD_OSD_INFORMATION = OSD_VPD_OSD,
-	VPD_SECURITY_TOKEN = OSD_VPD_TOKEN,
-	VPD_BLOCK_PROVISIONING = 0xb2,
-};
-
+#define VPD_BLOCK_PROVISIONING 0xb2
 #define OSD_INFORMATION_BYTES 8u
 #define BLOCK_LIMITS_BYTES    0x3cu /* of tgtd's own page B0h */
 #define NAA_BYTES	      8u
@@ -79,8 +74,8 @@ static bool set_security_pages(struct tgt_lu *lu)
 	osd_put_be(information, OSD_SECURITY_METHODS, 2);
 	free(lu->attrs.lu_vpd[TGT_VPD(VPD_BLOCK_PROVISIONING)]);
 	lu->attrs.lu_vpd[TGT_VPD(VPD_BLOCK_PROVISIONING)] = NULL;
-	return replace_vpd(lu, VPD_OSD_INFORMATION, information, sizeof(information)) &&
-	       replace_vpd(lu, VPD_SECURITY_TOKEN, NULL, 0);
+	return replace_vpd(lu, OSD_VPD_OSD, information, sizeof(information)) &&
+	       replace_vpd(lu, OSD_VPD_TOKEN, NULL, 0);
 }
 
 /* Pages 80h and 83h name the store wherever it is served: its serial number and, as designators, its OSD
@@ -142,8 +137,8 @@ static bool layout_is_ours(const struct tgt_lu *lu)
 	return lu->bst == &shim_backing_store && attrs->device_type == TGT_DEVICE_TYPE_OSD &&
 	       !memcmp(attrs->vendor_id, "IET", 4) && attrs->version_desc[0] == 0x0340 &&
 	       attrs->lu_vpd[TGT_VPD(0x80)] && attrs->lu_vpd[TGT_VPD(0x83)] &&
-	       attrs->lu_vpd[TGT_VPD(VPD_OSD_INFORMATION)] &&
-	       attrs->lu_vpd[TGT_VPD(VPD_OSD_INFORMATION)]->size == BLOCK_LIMITS_BYTES &&
+	       attrs->lu_vpd[TGT_VPD(OSD_VPD_OSD)] &&
+	       attrs->lu_vpd[TGT_VPD(OSD_VPD_OSD)]->size == BLOCK_LIMITS_BYTES &&
 	       lu->config;
 }
 
@@ -209,7 +204,7 @@ static int open_unit(struct shim_lu *shim, const char *path)
 		osd_error("lun %u: %s", (unsigned)shim->lu->lun, message);
 		return -EINVAL;
 	}
-	if (replace_vpd(shim->lu, VPD_SECURITY_TOKEN, osd_unit_token(shim->unit),
+	if (replace_vpd(shim->lu, OSD_VPD_TOKEN, osd_unit_token(shim->unit),
 			OSD_SECURITY_TOKEN_BYTES) &&
 	    set_store_pages(shim->lu, osd_unit_serial(shim->unit),
 			    osd_unit_system_id(shim->unit)))

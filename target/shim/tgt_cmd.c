@@ -103,6 +103,15 @@ void shim_commands_free(struct shim_lu *lu)
 	lu->free_count = 0;
 }
 
+/* Writes its answer, and frees it; returns the SAM status. */
+static int end_command(struct shim_command *command)
+{
+	int result = put_answer(command->cmd, &command->request);
+
+	command_put(command);
+	return result;
+}
+
 static void copy_text(char *to, const char *from)
 {
 	memcpy(to, from, strlen(from) + 1);
@@ -198,7 +207,6 @@ int shim_cmd_submit(struct shim_lu *lu, struct tgt_cmd *cmd)
 {
 	struct shim_command *command;
 	uint16_t asc_ascq;
-	int result;
 
 	if (!lu || !lu->unit)
 		return refuse(cmd, OSD_SK_NOT_READY, ASC_LOGICAL_UNIT_NOT_READY);
@@ -210,18 +218,15 @@ int shim_cmd_submit(struct shim_lu *lu, struct tgt_cmd *cmd)
 		return refuse(cmd, OSD_SK_ILLEGAL_REQUEST, asc_ascq);
 	}
 	command = command_get(lu);
-	if (!command)
+	if (!command) {
 		osd_unit_reject(lu->unit, OSD_REJECTED_MEMORY);
-	if (!command)
 		return refuse(cmd, OSD_SK_HARDWARE_ERROR, 0x5500);
+	}
 	command->lu = lu;
 	command->cmd = cmd;
 	fill_request(command);
-	if (osd_unit_try(lu->unit, &lu->window, &command->request)) {
-		result = put_answer(cmd, &command->request);
-		command_put(command);
-		return result;
-	}
+	if (osd_unit_try(lu->unit, &lu->window, &command->request))
+		return end_command(command);
 	cmd->state |= TGT_CMD_ASYNC; /* before a worker can finish it */
 	shim_expect(command);
 	osd_unit_submit(lu->unit, &lu->window, &command->request);
@@ -230,17 +235,13 @@ int shim_cmd_submit(struct shim_lu *lu, struct tgt_cmd *cmd)
 		return 0;
 	}
 	cmd->state &= ~TGT_CMD_ASYNC;
-	result = put_answer(cmd, &command->request);
-	command_put(command);
-	return result;
+	return end_command(command);
 }
 
 void shim_cmd_finish(struct shim_command *command)
 {
 	struct tgt_cmd *cmd = command->cmd;
-	int result = put_answer(cmd, &command->request);
 
 	shim_unwatch(command);
-	command_put(command);
-	target_cmd_io_done(cmd, result); /* may free cmd and its buffers */
+	target_cmd_io_done(cmd, end_command(command)); /* may free cmd and its buffers */
 }

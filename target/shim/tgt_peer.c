@@ -188,7 +188,6 @@ static void ask_hardened(uint64_t session, struct shim_peer *peer)
 {
 	struct tgt_peer found;
 
-	*peer = (struct shim_peer){.name = ""};
 	if (iscsi_nexus_peer(session, &found, sizeof(found)) != 0)
 		return;
 	snprintf(peer->name, sizeof(peer->name), "%s", found.initiator);
@@ -198,7 +197,6 @@ static void ask_hardened(uint64_t session, struct shim_peer *peer)
 
 static void ask_stock(struct shim_lu *lu, uint64_t session, bool whole, struct shim_peer *peer)
 {
-	*peer = (struct shim_peer){.name = ""};
 	ask_name(session, peer->name);
 	if (whole)
 		ask_address(lu, session, peer->address);
@@ -219,6 +217,7 @@ const struct shim_peer *shim_peer(struct shim_lu *lu, uint64_t session, bool who
 	answer->session = session;
 	answer->asked_usec = osd_monotonic_usec();
 	answer->whole = whole || iscsi_nexus_peer;
+	answer->peer = (struct shim_peer){.name = ""};
 	if (iscsi_nexus_peer)
 		ask_hardened(session, &answer->peer);
 	else
