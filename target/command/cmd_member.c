@@ -76,35 +76,37 @@ const struct osd_tracked_def osd_tracked_set_members = {.begin = validate, .step
 
 #define AT_ONCE_MEMBERS 128 /* the most that the front end's thread reads itself, from memory */
 
+/* Members that are read in batches, each in a transaction of its own, which may be repeated. */
 struct reading {
 	struct osd_command_context *ctx;
+	enum osd_status (*read)(struct reading *reading, struct osd_txn *txn,
+				struct osd_object_id member);
 	size_t most; /* members of a batch */
-	struct osd_attr_writer *writer, before; /* before: this batch, for its repetition */
+	struct so_far {
+		struct osd_attr_writer writer;
+		uint64_t used; /* capacity */
+	} now, before; /* before: this batch */
 	struct osd_list_result batch;
 	uint64_t next_id;
 	uint64_t ids[OSD_STEP_MEMBERS];
 };
 
 /* A member that is removed meanwhile is skipped, as if it had been removed before. */
-static enum osd_status get_member(struct reading *reading, struct osd_txn *txn, uint64_t id)
+static enum osd_status read_member(struct reading *reading, struct osd_txn *txn, uint64_t id)
 {
 	struct osd_request *request = reading->ctx->request;
-	struct osd_attr_writer before = *reading->writer;
 	struct osd_object_id member = {request->object.partition_id, id};
-	struct osd_access access = {.permissions = OSD_PERM_GET_ATTR};
-	bool permitted;
-	enum osd_status status = osd_authorise_inside(request, txn, member, access, &permitted);
+	struct so_far before = reading->now;
+	enum osd_status status = reading->read(reading, txn, member);
 
-	if (status == OSD_OK && permitted)
-		status = osd_attributes_group(request, txn, member, reading->writer);
 	if (status != OSD_E_NO_OBJECT)
 		return status;
-	*reading->writer = before;
+	reading->now = before;
 	request->fault = (struct osd_fault){0};
 	return OSD_OK;
 }
 
-static enum osd_status get_batch(struct osd_txn *txn, void *arg)
+static enum osd_status read_batch(struct osd_txn *txn, void *arg)
 {
 	struct reading *reading = arg;
 	struct osd_request *request = reading->ctx->request;
@@ -112,15 +114,45 @@ static enum osd_status get_batch(struct osd_txn *txn, void *arg)
 	enum osd_status status = osd_validate_exists(request, txn);
 
 	osd_txn_watch(txn, &request->aborted);
-	*reading->writer = reading->before;
+	reading->now = reading->before;
 	if (status == OSD_OK)
 		status = osd_list_uncounted(txn, &list, reading->ids, reading->most,
 					    &reading->batch);
 	if (request->attributes->only_peeks && reading->batch.next_id != 0)
 		return OSD_E_WOULD_BLOCK;
 	for (size_t i = 0; status == OSD_OK && i < reading->batch.count; i++)
-		status = get_member(reading, txn, reading->ids[i]);
+		status = read_member(reading, txn, reading->ids[i]);
 	return status;
+}
+
+static enum osd_status read_all(struct reading *reading, unsigned flags)
+{
+	struct osd_command_context *ctx = reading->ctx;
+	enum osd_status status;
+
+	reading->most = OSD_STEP_MEMBERS;
+	do {
+		osd_command_hold(ctx);
+		if (osd_command_aborted(ctx->request))
+			return OSD_E_TASK_ABORTED;
+		reading->before = reading->now;
+		status = osd_txn_run(ctx->objects, flags | OSD_TXN_READ_ONLY, read_batch, reading);
+		reading->next_id = reading->batch.next_id;
+	} while (status == OSD_OK && reading->next_id != 0);
+	return status;
+}
+
+static enum osd_status get_member(struct reading *reading, struct osd_txn *txn,
+				  struct osd_object_id member)
+{
+	struct osd_request *request = reading->ctx->request;
+	struct osd_access access = {.permissions = OSD_PERM_GET_ATTR};
+	bool permitted;
+	enum osd_status status = osd_authorise_inside(request, txn, member, access, &permitted);
+
+	return status == OSD_OK && permitted
+		       ? osd_attributes_group(request, txn, member, &reading->now.writer)
+		       : status;
 }
 
 /* Few members whose attributes are all in memory.  Anything else, also an error, is for a worker. */
@@ -139,49 +171,31 @@ static enum osd_status get_at_once(struct reading *reading)
 			       &txn);
 	if (status != OSD_OK)
 		return OSD_E_WOULD_BLOCK;
-	status = get_batch(txn, reading);
+	status = read_batch(txn, reading);
 	osd_txn_abort(txn);
 	return status == OSD_OK ? OSD_OK : OSD_E_WOULD_BLOCK;
-}
-
-static enum osd_status get_in_steps(struct reading *reading)
-{
-	struct osd_command_context *ctx = reading->ctx;
-	enum osd_status status;
-
-	reading->most = OSD_STEP_MEMBERS;
-	do {
-		osd_command_hold(ctx);
-		if (osd_command_aborted(ctx->request))
-			return OSD_E_TASK_ABORTED;
-		reading->before = *reading->writer;
-		status = osd_txn_run(ctx->objects,
-				     osd_phase_txn_flags(ctx->request) | OSD_TXN_READ_ONLY,
-				     get_batch, reading);
-		reading->next_id = reading->batch.next_id;
-	} while (status == OSD_OK && reading->next_id != 0);
-	return status;
 }
 
 static enum osd_status get_members(struct osd_command_context *ctx)
 {
 	OSD_CLEANUP_FREE struct reading *reading = calloc(1, sizeof(*reading));
-	struct osd_attr_writer writer;
 	enum osd_status status;
 
 	if (!reading)
 		return OSD_E_NO_MEMORY;
 	if (!ctx->attributes || !ctx->attributes->gets)
 		return OSD_OK;
-	osd_attributes_groups_begin(ctx->request, &writer);
+	osd_attributes_groups_begin(ctx->request, &reading->before.writer);
 	ctx->request->attributes->peeks =
 		osd_objects_peeks(ctx->objects, ctx->attributes->get_list);
 	reading->ctx = ctx;
-	reading->writer = &writer;
-	reading->before = writer;
-	status = ctx->data_flags & OSD_DATA_NOWAIT ? get_at_once(reading) : get_in_steps(reading);
+	reading->read = get_member;
+	reading->now = reading->before;
+	status = ctx->data_flags & OSD_DATA_NOWAIT
+			 ? get_at_once(reading)
+			 : read_all(reading, osd_phase_txn_flags(ctx->request));
 	if (status == OSD_OK)
-		osd_attributes_list_end(ctx->request, &writer);
+		osd_attributes_list_end(ctx->request, &reading->now.writer);
 	return status;
 }
 
@@ -243,37 +257,17 @@ enum osd_status osd_cmd_set_member_attributes(struct osd_command_context *ctx)
 
 static const struct osd_access to_remove = {.permissions = OSD_PERM_REMOVE};
 
-struct measuring {
-	struct osd_request *request;
-	struct osd_list_result batch;
-	uint64_t next_id, used, before; /* before: this batch, for its repetition */
-	uint64_t ids[OSD_STEP_MEMBERS];
-};
-
-static enum osd_status measure_batch(struct osd_txn *txn, void *arg)
+static enum osd_status measure_member(struct reading *reading, struct osd_txn *txn,
+				      struct osd_object_id member)
 {
-	struct measuring *measuring = arg;
-	struct osd_object_id id = measuring->request->object;
-	struct osd_list_request list = {OSD_LIST_MEMBERS, id, measuring->next_id};
-	enum osd_status status = osd_validate_exists(measuring->request, txn);
+	uint64_t used = 0;
+	bool plain;
+	enum osd_status status =
+		is_plain_member(reading->ctx->request, txn, member, to_remove, &plain);
 
-	osd_txn_watch(txn, &measuring->request->aborted);
-	measuring->used = measuring->before;
-	if (status == OSD_OK)
-		status = osd_list_uncounted(txn, &list, measuring->ids, OSD_STEP_MEMBERS,
-					    &measuring->batch);
-	for (size_t i = 0; status == OSD_OK && i < measuring->batch.count; i++) {
-		uint64_t used = 0;
-		bool plain;
-
-		id.object_id = measuring->ids[i];
-		status = is_plain_member(measuring->request, txn, id, to_remove, &plain);
-		if (status == OSD_OK && plain)
-			status = osd_object_used(txn, id, &used);
-		measuring->used += used;
-		if (status == OSD_E_NO_OBJECT) /* somebody removed it meanwhile */
-			status = OSD_OK;
-	}
+	if (status == OSD_OK && plain)
+		status = osd_object_used(txn, member, &used);
+	reading->now.used += used;
 	return status;
 }
 
@@ -281,33 +275,27 @@ static enum osd_status measure_batch(struct osd_txn *txn, void *arg)
  * is the use of the members at the start. */
 static enum osd_status measure_removal(struct osd_command_context *ctx)
 {
-	OSD_CLEANUP_FREE struct measuring *measuring = NULL;
+	OSD_CLEANUP_FREE struct reading *reading = NULL;
 	struct osd_request *request = ctx->request;
 	enum osd_status status;
 
 	if (!request->attributes || !request->attributes->wants_capacity_change)
 		return OSD_OK;
-	measuring = calloc(1, sizeof(*measuring));
-	if (!measuring)
+	reading = calloc(1, sizeof(*reading));
+	if (!reading)
 		return OSD_E_NO_MEMORY;
-	measuring->request = request;
-	do {
-		measuring->before = measuring->used;
-		status = osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS,
-				     measure_batch, measuring);
-		measuring->next_id = measuring->batch.next_id;
-	} while (status == OSD_OK && measuring->next_id != 0);
-	request->capacity_change = -(int64_t)measuring->used;
+	reading->ctx = ctx;
+	reading->read = measure_member;
+	status = read_all(reading, OSD_TXN_NO_TIMESTAMPS);
+	request->capacity_change = -(int64_t)reading->now.used;
 	return status;
 }
 
 /* Attributes of the collection itself come before its members go. */
 static enum osd_status begin_removal(struct osd_tracked *tracked, struct osd_txn *txn)
 {
-	enum osd_status status = osd_validate_exists(tracked->ctx->request, txn);
+	enum osd_status status = validate(tracked, txn);
 
-	if (status == OSD_OK)
-		status = osd_precondition_members(tracked->ctx, txn);
 	return status == OSD_OK ? osd_phase_set_then_get(tracked->ctx->request, txn) : status;
 }
 
