@@ -361,10 +361,8 @@ static enum osd_status ask(struct check *check)
 		.done = answered,
 		.arg = check,
 		.aborted = &check->request->aborted,
+		.fault = &check->request->fault,
 	};
-	struct osd_fault *fault = &check->request->fault;
-	struct osd_exec_refusal refusal = {0};
-	enum osd_status status;
 
 	if (check->asked == check->count)
 		return OSD_OK;
@@ -372,12 +370,7 @@ static enum osd_status ask(struct check *check)
 		return OSD_E_ISOLATION;
 	osd_command_principal(check->request, &check->request->security.proof.grant, &principal);
 	call.payer = osd_submission_payer(principal.key);
-	status = osd_hook_call(&call, &refusal);
-	if (status == OSD_E_QUEUE_FULL) {
-		osd_fault_inform(fault, refusal.queue_depth);
-		osd_fault_inform_command(fault, refusal.retry_after_msec);
-	}
-	return status;
+	return osd_hook_call(&call);
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */

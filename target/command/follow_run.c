@@ -108,7 +108,6 @@ static enum osd_follow_end call_next(struct osd_due *due)
 {
 	struct osd_follow_run *run = due->run;
 	struct osd_follow *follow = due->follow;
-	struct osd_exec_refusal refusal;
 	struct osd_hook_call call = {
 		.functions = follow->functions,
 		.exec = follow->exec,
@@ -124,8 +123,7 @@ static enum osd_follow_end call_next(struct osd_due *due)
 	if (run->asked == run->count)
 		return store(due);
 	call.hook = &run->hooks[run->asked];
-	return osd_hook_call(&call, &refusal) == OSD_PENDING ? OSD_FOLLOW_CALLED
-							     : end(due, OSD_FOLLOW_LATER);
+	return osd_hook_call(&call) == OSD_PENDING ? OSD_FOLLOW_CALLED : end(due, OSD_FOLLOW_LATER);
 }
 
 enum osd_follow_end osd_follow_proceed(struct osd_due *due)

@@ -27,37 +27,7 @@ static void name_principal(const struct osd_hook_call *call, char principal[OSD_
 		 level == OSD_STACK_OWN ? call->zone.object_id : 0);
 }
 
-static struct osd_exec_submission submission_of(const struct osd_hook_call *call,
-						struct osd_function_code *code,
-						struct osd_exec_text args)
-{
-	const struct osd_function *function = &call->hook->function;
-	bool reads = call->reads && function->access != OSD_FUNCTION_NONE;
-	struct osd_exec_submission submission = {
-		.zone = call->zone,
-		.zone_type = call->zone.object_id ? OSD_USER_OBJECT : OSD_PARTITION,
-		.code = code->bytes,
-		.code_length = code->length,
-		.function_code = code,
-		.has_args = true,
-		.args_encoding = OSD_ARGS_BYTES,
-		.args = args,
-		.function.access = reads ? OSD_JOB_READS : OSD_JOB_NO_ACCESS,
-		.plain = true,
-		.stage = true,
-		.limits.wall_usec = call->wall_usec,
-		.sync_wait_usec = call->wait_usec,
-		.done = call->done,
-		.arg = call->arg,
-		.aborted = call->aborted,
-	};
-
-	memcpy(submission.function.method, call->hook->method, strlen(call->hook->method) + 1);
-	osd_submission_call(&submission, function);
-	return submission;
-}
-
-enum osd_status osd_hook_call(const struct osd_hook_call *call, struct osd_exec_refusal *ret_refusal)
+enum osd_status osd_hook_call(const struct osd_hook_call *call)
 {
 	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
 	const struct osd_function *function = &call->hook->function;
@@ -65,7 +35,6 @@ enum osd_status osd_hook_call(const struct osd_hook_call *call, struct osd_exec_
 	OSD_CLEANUP_FREE uint8_t *args = NULL;
 	char principal[OSD_PRINCIPAL_MAX];
 	struct osd_exec_submission submission;
-	struct osd_object_id job;
 	enum osd_status status = osd_function_permits(function, call->zone.partition_id)
 					 ? osd_function_code(call->functions, function, &code)
 					 : OSD_E_FUNCTION_CAPS;
@@ -84,12 +53,19 @@ enum osd_status osd_hook_call(const struct osd_hook_call *call, struct osd_exec_
 		return OSD_E_NO_MEMORY;
 	osd_hook_frame_encode(frame, args);
 	name_principal(call, principal);
-	submission = submission_of(call, code, (struct osd_exec_text){args, (uint32_t)length});
+	submission = osd_submission_own(function, code, call->hook->method, call->zone,
+					call->wall_usec);
+	submission.args = (struct osd_exec_text){args, (uint32_t)length};
+	if (call->reads && function->access != OSD_FUNCTION_NONE)
+		submission.function.access = OSD_JOB_READS;
+	submission.sync_wait_usec = call->wait_usec;
+	submission.done = call->done;
+	submission.arg = call->arg;
+	submission.aborted = call->aborted;
 	submission.principal = principal;
 	submission.payer = call->payer;
 	submission.audience = call->payer ? call->payer : call->hook->definer;
 	submission.definer = call->hook->definer;
 	osd_compile_for_calls(call->functions, call->exec, function, code);
-	status = osd_exec_submit(call->exec, &submission, &job, ret_refusal);
-	return status == OSD_E_CDB_FIELD ? OSD_E_POOL_ACCESS : status;
+	return osd_submission_send_own(call->exec, &submission, call->fault);
 }

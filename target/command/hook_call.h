@@ -15,6 +15,7 @@ struct osd_hook_call {
 	struct osd_object_id zone;    /* object id 0: the object is being made */
 	struct osd_hook_frame *frame; /* without parameters, which are the hook's */
 	const char *payer;	      /* as in osd_exec_submission; borrowed during the call of osd_hook_call */
+	struct osd_fault *fault;      /* informed about a full queue; NULL: none */
 	bool reads;		      /* the function may read the zone, if its access class says so */
 	uint64_t wall_usec;	      /* the most that it runs; its own limits count, too */
 	uint64_t wait_usec;	      /* with the time in the queue */
@@ -26,8 +27,7 @@ struct osd_hook_call {
 
 /* OSD_PENDING: done will be called, or has been.  OSD_E_FUNCTION_INACTIVE, OSD_E_FUNCTION_CAPS and others of
  * osd_exec_submit; OSD_E_QUOTA: the arguments are too long. */
-enum osd_status osd_hook_call(const struct osd_hook_call *call,
-			      struct osd_exec_refusal *ret_refusal);
+enum osd_status osd_hook_call(const struct osd_hook_call *call);
 /* The reason of a failure or a refusal as one line of text: the last line of the outcome's result.  Returns the bytes,
  * without the zero byte at the end.  Characters that do not print become question marks. */
 #define OSD_HOOK_TEXT_MAX 128u

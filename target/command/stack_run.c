@@ -224,58 +224,30 @@ static enum osd_status fill_args(void *arg, uint8_t *args)
 	return run->load(run, args + osd_stage_frame_encode(&frame, args));
 }
 
-static struct osd_exec_submission submission_of(struct osd_stack_run *run)
-{
-	const struct osd_function *function = &stage_of(run)->function;
-	struct osd_function_code *code = run->codes[place_of(run)];
-	struct osd_exec_submission submission = {
-		.zone = run->id,
-		.zone_type = run->id.object_id ? OSD_USER_OBJECT : OSD_PARTITION,
-		.code = code->bytes,
-		.code_length = code->length,
-		.function_code = code,
-		.has_args = true,
-		.args_encoding = OSD_ARGS_BYTES,
-		.args = {run->args, (uint32_t)(run->frame_length + run->data_length)},
-		.function.access = OSD_JOB_NO_ACCESS,
-		.plain = true,
-		.stage = true,
-		.reads_once = !run->stream,
-		.for_script = run->for_script,
-		.owned_args = is_optional(run) || !run->args ? NULL : &run->args,
-		.fill_args = run->args ? NULL : fill_args,
-		.sync_wait_usec = osd_exec_limits[OSD_LIMIT_SYNC_WAIT].maximum,
-		.done = stage_ended,
-		.arg = run,
-		.aborted = &run->request->aborted,
-	};
-
-	memcpy(submission.function.method, method_of(run), strlen(method_of(run)) + 1);
-	osd_submission_call(&submission, function);
-	return submission;
-}
-
 /* OSD_PENDING: stage_ended will be called, or has been; then the run may be gone. */
 enum osd_status osd_stack_run_call(struct osd_stack_run *run)
 {
-	struct osd_exec_submission submission = submission_of(run);
-	struct osd_fault *fault = run->fault;
+	const struct osd_stage *stage = stage_of(run);
+	struct osd_exec_submission submission = osd_submission_own(
+		&stage->function, run->codes[place_of(run)], method_of(run), run->id, 0);
 	char principal[OSD_PRINCIPAL_MAX];
-	struct osd_exec_refusal refusal = {0};
-	struct osd_object_id job;
-	enum osd_status status;
 
-	name_principal(run, &stage_of(run)->function, principal);
+	name_principal(run, &stage->function, principal);
+	submission.args = (struct osd_exec_text){
+		run->args, (uint32_t)(run->frame_length + run->data_length)};
+	submission.owned_args = is_optional(run) || !run->args ? NULL : &run->args;
+	submission.fill_args = run->args ? NULL : fill_args;
+	submission.reads_once = !run->stream;
+	submission.for_script = run->for_script;
+	submission.sync_wait_usec = osd_exec_limits[OSD_LIMIT_SYNC_WAIT].maximum;
+	submission.done = stage_ended;
+	submission.arg = run;
+	submission.aborted = &run->request->aborted;
 	submission.principal = principal;
 	submission.payer = payer_of(run);
 	submission.audience = run->reader;
-	submission.definer = stage_of(run)->definer;
-	status = osd_exec_submit(run->exec, &submission, &job, &refusal);
-	if (status == OSD_E_QUEUE_FULL) {
-		osd_fault_inform(fault, refusal.queue_depth);
-		osd_fault_inform_command(fault, refusal.retry_after_msec);
-	}
-	return status == OSD_E_CDB_FIELD ? OSD_E_POOL_ACCESS : status;
+	submission.definer = stage->definer;
+	return osd_submission_send_own(run->exec, &submission, run->fault);
 }
 
 enum osd_status osd_stack_run_prepare(struct osd_stack_run *run, uint64_t whole, const void *header,

@@ -153,6 +153,12 @@ static void answered(void *arg, const struct osd_exec_outcome *outcome)
 	return_outcome(arg, outcome);
 }
 
+static void report_full(struct osd_fault *fault, const struct osd_exec_refusal *refusal)
+{
+	osd_fault_inform(fault, refusal->queue_depth);
+	osd_fault_inform_command(fault, refusal->retry_after_msec);
+}
+
 static enum osd_status refuse(struct osd_request *request, enum osd_status status,
 			      const struct osd_exec_refusal *refusal)
 {
@@ -164,8 +170,7 @@ static enum osd_status refuse(struct osd_request *request, enum osd_status statu
 		other = refusal->deadline_usec / 1000;
 	switch (status) {
 	case OSD_E_QUEUE_FULL:
-		osd_fault_inform(&request->fault, refusal->queue_depth);
-		osd_fault_inform_command(&request->fault, refusal->retry_after_msec);
+		report_full(&request->fault, refusal);
 		return status;
 	case OSD_E_PUSHED_BACK:
 	case OSD_E_LATE:
@@ -326,6 +331,42 @@ void osd_submission_call(struct osd_exec_submission *submission,
 	bound(&submission->limits.wall_usec, caps->wall_usec);
 	bound(&submission->limits.cpu_usec, caps->cpu_usec);
 	bound(&submission->limits.memory_bytes, caps->memory_bytes);
+}
+
+struct osd_exec_submission osd_submission_own(const struct osd_function *function,
+					      struct osd_function_code *code, const char *method,
+					      struct osd_object_id zone, uint64_t wall_usec)
+{
+	struct osd_exec_submission submission = {
+		.zone = zone,
+		.zone_type = zone.object_id ? OSD_USER_OBJECT : OSD_PARTITION,
+		.code = code->bytes,
+		.code_length = code->length,
+		.function_code = code,
+		.has_args = true,
+		.args_encoding = OSD_ARGS_BYTES,
+		.function.access = OSD_JOB_NO_ACCESS,
+		.plain = true,
+		.stage = true,
+		.limits.wall_usec = wall_usec,
+	};
+
+	memcpy(submission.function.method, method, strlen(method) + 1);
+	osd_submission_call(&submission, function);
+	return submission;
+}
+
+enum osd_status osd_submission_send_own(struct osd_exec *exec,
+					const struct osd_exec_submission *submission,
+					struct osd_fault *fault)
+{
+	struct osd_exec_refusal refusal = {0};
+	struct osd_object_id job;
+	enum osd_status status = osd_exec_submit(exec, submission, &job, &refusal);
+
+	if (status == OSD_E_QUEUE_FULL && fault)
+		report_full(fault, &refusal);
+	return status == OSD_E_CDB_FIELD ? OSD_E_POOL_ACCESS : status;
 }
 
 enum osd_status osd_submission_outcome(const struct osd_exec_outcome *outcome)

@@ -27,6 +27,15 @@ enum osd_status osd_submission_send(struct osd_command_context *ctx,
 enum osd_status osd_submission_at_once(struct osd_command_context *ctx,
 				       struct osd_exec_submission *submission);
 
+/* A plain call by the target itself, on data or a change of the zone: it takes its arguments as bytes, and has no access.
+ * wall_usec: the most that it runs; its own limits count, too.  0: these alone.  Borrows from function and code. */
+struct osd_exec_submission osd_submission_own(const struct osd_function *function,
+					      struct osd_function_code *code, const char *method,
+					      struct osd_object_id zone, uint64_t wall_usec);
+/* Submits it.  fault: informed about a full queue; NULL: none. */
+enum osd_status osd_submission_send_own(struct osd_exec *exec,
+					const struct osd_exec_submission *submission,
+					struct osd_fault *fault);
 /* How a function of a command itself has ended.  The removal of its partition ends it: the answer is then that of a command
  * which comes after the removal. */
 enum osd_status osd_submission_outcome(const struct osd_exec_outcome *outcome);
