@@ -57,7 +57,7 @@ static enum osd_status copy(struct osd_command_context *ctx, struct osd_object *
 	/* Attributes are copied as of the same moment; without them writers need not wait longer. */
 	if (!attributes)
 		osd_draft_let_go(draft);
-	return osd_command_put_draft(ctx, draft, place, attributes ? from : NULL);
+	return osd_command_put_draft(ctx, draft, attributes ? from : NULL);
 }
 
 /* The data that readers see of the source have no blocks that can be shared. */

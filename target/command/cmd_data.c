@@ -34,7 +34,8 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 	const struct osd_cdb *cdb = &ctx->request->decoded;
 	struct osd_descriptor descriptor = {.length = 0};
 	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor);
-	struct osd_piece *pieces = malloc((descriptor.length / OSD_SG_ENTRY + 1) * sizeof(*pieces));
+	OSD_CLEANUP_FREE struct osd_piece *pieces =
+		malloc((descriptor.length / OSD_SG_ENTRY + 1) * sizeof(*pieces));
 	struct osd_sg_list list;
 	enum osd_status status = OSD_OK;
 	size_t count = 0;
@@ -52,19 +53,13 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 			status = OSD_E_CDB_FIELD;
 		count++;
 	}
-	if (status != OSD_OK) {
-		free(pieces);
+	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
-	}
 	for (size_t i = 0; i < count && status == OSD_OK; i++)
 		status = osd_authorise_range(ctx, pieces[i].offset, pieces[i].length);
-	if (status != OSD_OK) {
-		free(pieces);
-		return status;
-	}
-	*ret_pieces = pieces;
+	*ret_pieces = status == OSD_OK ? OSD_STEAL(pieces) : NULL;
 	*ret_count = OSD_MAX(count, 1);
-	return OSD_OK;
+	return status;
 }
 
 /* Reports the half of the object whose device failed, by the first requested byte in it.  If a
@@ -270,17 +265,9 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 
 static uint64_t start_of(const struct osd_change *change)
 {
-	switch (change->kind) {
-	case OSD_CHANGE_WRITE:
+	if (change->kind == OSD_CHANGE_WRITE)
 		return first_of(change->pieces, change->piece_count);
-	case OSD_CHANGE_APPEND:
-		return change->start;
-	case OSD_CHANGE_CLEAR:
-	case OSD_CHANGE_PUNCH:
-	case OSD_CHANGE_REPLACE:
-		break;
-	}
-	return change->offset;
+	return change->kind == OSD_CHANGE_APPEND ? change->start : change->offset;
 }
 
 /* The change and the command's attributes: both or neither.  change->wanted is set.  object: that of the command, whose

@@ -10,7 +10,6 @@
 #include "command/phase.h"
 #include "command/stack_write.h"
 #include "object/name_cache.h"
-#include "object/view.h"
 
 enum { PARAM_VERB = 0, PARAM_OBJECT = 16 };
 
@@ -83,22 +82,10 @@ static enum osd_status open_existing(struct osd_naming *naming, enum osd_object_
 	return osd_naming_may_touch(naming, &naming->result, OSD_PERM_WRITE);
 }
 
-static enum osd_status make_object(struct osd_naming *naming, struct osd_object_id *id)
-{
-	struct osd_txn *txn = naming->txn;
-	uint64_t place;
-	enum osd_status status =
-		osd_stack_place_new(naming->ctx->request, txn, id->partition_id, &place);
-
-	if (status == OSD_OK && place == id->partition_id)
-		return osd_user_object_begin(txn, place, &id->object_id);
-	if (status == OSD_OK)
-		status = osd_user_object_create(txn, place, 0, 1, &id->object_id);
-	return status == OSD_OK ? osd_view_shows(txn, id->partition_id, id->object_id, 1) : status;
-}
-
 static enum osd_status make(struct osd_naming *naming, enum osd_object_type type)
 {
+	const struct osd_stack_making making = {
+		.partition_id = naming->from.partition_id, .count = 1, .named = true};
 	struct osd_named made = {{naming->from.partition_id, 0}, type};
 	enum osd_status status;
 
@@ -108,7 +95,8 @@ static enum osd_status make(struct osd_naming *naming, enum osd_object_type type
 		return open_existing(naming, type);
 	status = type == OSD_COLLECTION
 			 ? osd_directory_make(naming->txn, made.id.partition_id, &made.id)
-			 : make_object(naming, &made.id);
+			 : osd_stack_make(naming->ctx->request, naming->txn, &making,
+					  &made.id.object_id);
 	if (status == OSD_OK)
 		status = osd_naming_give(naming, &naming->place, &made);
 	naming->outcome |= OSD_NAME_MADE;

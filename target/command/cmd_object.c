@@ -8,7 +8,6 @@
 #include "command/phase.h"
 #include "object/draft.h"
 #include "object/txn_run.h"
-#include "object/view.h"
 #include "wire/sense.h"
 
 enum { FIELD_OBJECT_ID = 24, FIELD_CREATE_COUNT = 32, FIELD_GET_PAGE = 52 };
@@ -41,17 +40,14 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
 	uint32_t count = request->decoded.create_count;
+	const struct osd_stack_making making = {.partition_id = request->object.partition_id,
+						.requested_id = request->decoded.object_id,
+						.count = count};
 	enum osd_status status = check_count(ctx);
-	uint64_t first, place;
+	uint64_t first;
 
-	if (status != OSD_OK)
-		return status;
-	status = osd_stack_place_new(request, ctx->txn, request->object.partition_id, &place);
 	if (status == OSD_OK)
-		status = osd_user_object_create(ctx->txn, place, request->decoded.object_id, count,
-						&first);
-	if (status == OSD_OK && place != request->object.partition_id)
-		status = osd_view_shows(ctx->txn, request->object.partition_id, first, count);
+		status = osd_stack_make(request, ctx->txn, &making, &first);
 	if (status != OSD_OK)
 		return status;
 	request->object.object_id = first + count - 1;
@@ -64,7 +60,6 @@ enum osd_status osd_cmd_create(struct osd_command_context *ctx)
 struct making {
 	struct osd_command_context *ctx;
 	struct osd_draft *draft;
-	uint64_t place;				/* the draft's partition */
 	const struct osd_object *attributes_of; /* copied; NULL: none */
 };
 
@@ -72,18 +67,13 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 {
 	const struct making *making = arg;
 	struct osd_request *request = making->ctx->request;
-	uint64_t place;
+	const struct osd_stack_making object = {.partition_id = making->ctx->addressed.partition_id,
+						.count = 1,
+						.draft = making->draft};
 	enum osd_status status;
 
 	request->object = making->ctx->addressed;
-	status = osd_stack_place_new(request, txn, request->object.partition_id, &place);
-	if (status == OSD_OK && place != making->place)
-		status = OSD_E_BUSY; /* it has just become a view */
-	if (status == OSD_OK)
-		status = osd_draft_put(txn, making->draft, &request->object.object_id);
-	if (status == OSD_OK && place != request->object.partition_id)
-		status = osd_view_shows(txn, request->object.partition_id,
-					request->object.object_id, 1);
+	status = osd_stack_make(request, txn, &object, &request->object.object_id);
 	if (status == OSD_OK && making->attributes_of)
 		status = osd_copy_attributes(txn, making->attributes_of, request->object);
 	if (status != OSD_OK)
@@ -93,9 +83,9 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 }
 
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
-				      uint64_t place, const struct osd_object *attributes_of)
+				      const struct osd_object *attributes_of)
 {
-	struct making making = {ctx, draft, place, attributes_of};
+	struct making making = {ctx, draft, attributes_of};
 	struct osd_request *request = ctx->request;
 	unsigned flags = osd_phase_txn_flags(request) & ~(unsigned)OSD_TXN_READ_ONLY;
 	enum osd_status status = osd_draft_sync(draft, ctx->data_flags);
@@ -123,7 +113,7 @@ static enum osd_status create_and_write(struct osd_command_context *ctx, uint64_
 		status = osd_draft_write(draft, change->pieces, change->piece_count, change->data,
 					 &length);
 	ctx->request->capacity_change = (int64_t)length;
-	return status == OSD_OK ? osd_command_put_draft(ctx, draft, place, NULL) : status;
+	return status == OSD_OK ? osd_command_put_draft(ctx, draft, NULL) : status;
 }
 
 enum osd_status osd_cmd_create_and_write(struct osd_command_context *ctx)

@@ -52,7 +52,7 @@ osd_command_fn osd_cmd_attributes;
 /* Makes the draft an object, in one transaction with the attributes of attributes_of (NULL: none)
  * and those the command sets; the rows of its callers say OSD_CMD_OWN_ATTRS (cmd_object.c). */
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
-				      uint64_t place, const struct osd_object *attributes_of);
+				      const struct osd_object *attributes_of);
 
 /* Passes on the status of a removal; for OSD_E_FUNCTION_IN_USE the sense names a call of the function, or of one of
  * the partition (cmd_function.c). */

@@ -12,7 +12,6 @@
 #include "command/stack_write.h"
 #include "object/draft.h"
 #include "object/stack.h"
-#include "object/view.h"
 
 #define INLINE_DATA_MAX (64u << 10)
 
@@ -68,32 +67,19 @@ enum osd_status osd_cmd_change_names_first(struct osd_command_context *ctx)
 	return status == OSD_OK && params.verb == OSD_NAME_PUT ? store(ctx, &params) : status;
 }
 
-static enum osd_status make_object(struct osd_naming *naming, struct osd_object_id *id)
-{
-	struct osd_command_context *ctx = naming->ctx;
-	uint64_t place;
-	enum osd_status status =
-		osd_stack_place_new(ctx->request, naming->txn, id->partition_id, &place);
-
-	if (status == OSD_OK && place != osd_draft_partition(ctx->draft))
-		status = OSD_E_BUSY; /* it has just become a view */
-	if (status == OSD_OK && place == id->partition_id)
-		return osd_draft_begin_object(naming->txn, ctx->draft, &id->object_id);
-	if (status == OSD_OK)
-		status = osd_draft_put(naming->txn, ctx->draft, &id->object_id);
-	return status == OSD_OK ? osd_view_shows(naming->txn, id->partition_id, id->object_id, 1)
-				: status;
-}
-
 enum osd_status osd_naming_put(struct osd_naming *naming)
 {
 	struct osd_command_context *ctx = naming->ctx;
+	const struct osd_stack_making making = {.partition_id = naming->from.partition_id,
+						.count = 1,
+						.draft = ctx->draft,
+						.named = true};
 	struct osd_named made = {{naming->from.partition_id, 0}, OSD_USER_OBJECT};
 	enum osd_status status;
 
 	if (!ctx->draft) /* Data-Out has changed since it was read first */
 		return osd_naming_fail_in_data(ctx->request, OSD_E_PARAM_FIELD, PARAM_VERB);
-	status = make_object(naming, &made.id);
+	status = osd_stack_make(ctx->request, naming->txn, &making, &made.id.object_id);
 	if (status == OSD_OK)
 		status = osd_naming_give(naming, &naming->place, &made);
 	ctx->request->capacity_change = (int64_t)osd_draft_length(ctx->draft);

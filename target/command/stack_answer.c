@@ -25,11 +25,11 @@ enum osd_status osd_stack_answer_look(struct osd_object *source, unsigned data_f
 	return got ? OSD_E_CONFLICT : OSD_OK;
 }
 
-enum osd_status osd_stack_answer_load(const struct osd_stack_answer *answer,
-				      struct osd_object *source, unsigned data_flags,
-				      uint64_t offset, uint8_t *bytes, size_t length)
+enum osd_status osd_stack_answer_load(struct osd_object *source, unsigned data_flags,
+				      const struct osd_data_version *version, uint64_t offset,
+				      uint8_t *bytes, size_t length)
 {
-	struct osd_version_check check = {.wanted = &answer->key.version};
+	struct osd_version_check check = {.wanted = version};
 	size_t got = 0;
 	enum osd_status status =
 		osd_object_read_with(source, offset, bytes, length, data_flags, &check, &got);

@@ -23,10 +23,10 @@ struct osd_stack_answer {
 enum osd_status osd_stack_answer_look(struct osd_object *source, unsigned data_flags,
 				      const struct osd_data_version *wanted, uint64_t *ret_length,
 				      struct osd_data_version *ret_version);
-/* Stored bytes of the version in the key.  OSD_E_CONFLICT: the object has another one. */
-enum osd_status osd_stack_answer_load(const struct osd_stack_answer *answer,
-				      struct osd_object *source, unsigned data_flags,
-				      uint64_t offset, uint8_t *bytes, size_t length);
+/* Stored bytes of that version.  OSD_E_CONFLICT: the object has another one. */
+enum osd_status osd_stack_answer_load(struct osd_object *source, unsigned data_flags,
+				      const struct osd_data_version *version, uint64_t offset,
+				      uint8_t *bytes, size_t length);
 /* Fills in what is kept.  True: that is all; false: units are missing, or with nowait, would have to be waited for. */
 bool osd_stack_answer_keeps(struct osd_stack_answer *answer, bool nowait);
 /* Fills in bytes that begin at an offset in the object. */

@@ -204,7 +204,7 @@ static enum osd_status pass(struct osd_command_context *ctx, uint64_t place,
 		status = osd_draft_write(copied->draft, change.pieces, change.piece_count,
 					 change.data, &length);
 	ctx->request->capacity_change = (int64_t)length;
-	return status == OSD_OK ? osd_command_put_draft(ctx, copied->draft, place, attributes_of)
+	return status == OSD_OK ? osd_command_put_draft(ctx, copied->draft, attributes_of)
 				: status;
 }
 
@@ -287,5 +287,5 @@ enum osd_status osd_stack_copy(struct osd_command_context *ctx, struct osd_objec
 		return status;
 	return request->copied->passes
 		       ? pass(ctx, place, attributes_of)
-		       : osd_command_put_draft(ctx, request->copied->draft, place, attributes_of);
+		       : osd_command_put_draft(ctx, request->copied->draft, attributes_of);
 }

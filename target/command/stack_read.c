@@ -364,53 +364,27 @@ static enum osd_status open_read(struct osd_command_context *ctx, const struct o
 	return OSD_OK;
 }
 
-static enum osd_status begin_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
-				  size_t piece_count, const struct osd_data_version *wanted,
-				  bool may_be_known, bool *ret_plain, bool *ret_outdated)
-{
-	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = NULL;
-	bool runs = false;
-	enum osd_status status =
-		open_read(ctx, pieces, piece_count, may_be_known, &read, ret_plain);
-
-	*ret_outdated = false;
-	if (status != OSD_OK || *ret_plain)
-		return status;
-	status = serve(ctx, read, wanted, &runs);
-	if (runs)
-		read = NULL; /* from here on done() owns it and the request */
-	else
-		*ret_outdated = read->outdated;
-	return status;
-}
-
-static enum osd_status continue_read(struct osd_command_context *ctx,
-				     struct osd_stack_reading *reading,
-				     const struct osd_data_version *wanted)
-{
-	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = reading;
-	bool runs = false;
-	enum osd_status status = serve(ctx, read, wanted, &runs);
-
-	if (runs)
-		read = NULL; /* as above */
-	return status;
-}
-
 /* A READ whose functions have changed before it called one begins from the start. */
 enum osd_status osd_stack_read(struct osd_command_context *ctx, const struct osd_piece *pieces,
 			       size_t piece_count, const struct osd_data_version *wanted,
 			       bool *ret_plain)
 {
-	struct osd_stack_reading *read = OSD_STEAL(ctx->request->reading);
-	bool outdated = true;
-	enum osd_status status = OSD_E_BUSY;
+	OSD_CLEANUP(free_readp) struct osd_stack_reading *read = OSD_STEAL(ctx->request->reading);
+	bool goes_on = read, runs = false;
+	enum osd_status status = OSD_OK;
 
 	*ret_plain = false;
-	if (read)
-		return continue_read(ctx, read, wanted);
-	for (unsigned i = 0; i < TRIES && outdated; i++)
-		status = begin_read(ctx, pieces, piece_count, wanted, i == 0, ret_plain, &outdated);
+	for (unsigned i = 0; i < TRIES; i++) {
+		if (!goes_on)
+			status = open_read(ctx, pieces, piece_count, i == 0, &read, ret_plain);
+		if (status == OSD_OK && !*ret_plain)
+			status = serve(ctx, read, wanted, &runs);
+		if (runs)
+			read = NULL; /* from here on done() owns it and the request */
+		if (!read || !read->outdated || goes_on)
+			break;
+		free_read(OSD_STEAL(read));
+	}
 	return status == OSD_E_WOULD_BLOCK ? osd_stack_as_long(ctx->request) : status;
 }
 

@@ -52,8 +52,8 @@ static void span(const struct osd_stack_reading *read, uint64_t *ret_first, uint
 static enum osd_status load(const struct osd_stack_reading *read, const struct osd_stack_run *run,
 			    uint8_t *data)
 {
-	return osd_stack_answer_load(&read->answer, read->source, read->data_flags, run->offset,
-				     data, run->length);
+	return osd_stack_answer_load(read->source, read->data_flags, &read->answer.key.version,
+				     run->offset, data, run->length);
 }
 
 static enum osd_status load_first(struct osd_stack_run *run, uint8_t *data)

@@ -69,8 +69,8 @@ enum osd_status osd_stack_parts_load(struct osd_stack_reading *read)
 	size_t length;
 	uint8_t *room = osd_stack_stream_room(&read->run, &offset, &length);
 
-	return room ? osd_stack_answer_load(&read->answer, read->source, read->data_flags, offset,
-					    room, length)
+	return room ? osd_stack_answer_load(read->source, read->data_flags,
+					    &read->answer.key.version, offset, room, length)
 		    : OSD_E_NO_MEMORY;
 }
 

@@ -11,6 +11,7 @@
 #include "command/phase.h"
 #include "command/stack_run.h"
 #include "command/task_management.h"
+#include "object/draft.h"
 #include "object/txn_run.h"
 #include "object/view.h"
 #include "wire/cursor.h"
@@ -56,9 +57,8 @@ OSD_DEFINE_CLEANUP(struct stack_write *, free_write)
 
 void osd_stack_forget(struct osd_request *request)
 {
-	struct osd_stack_written *written = request->written;
+	struct osd_stack_written *written = OSD_STEAL(request->written);
 
-	request->written = NULL;
 	if (!written)
 		return;
 	free(written->stack);
@@ -101,9 +101,7 @@ static enum osd_status load_once(struct osd_command_context *ctx, struct stack_w
 {
 	struct osd_stack_run *run = &write->run;
 	struct osd_object *object = write->source ? write->source : ctx->object;
-	struct osd_version_check check = {.wanted = &write->version};
 	uint64_t whole = 0;
-	size_t got = 0;
 	enum osd_status status =
 		osd_stack_answer_look(object, ctx->data_flags, wanted, &whole, &write->version);
 
@@ -121,11 +119,9 @@ static enum osd_status load_once(struct osd_command_context *ctx, struct stack_w
 	if (status != OSD_OK)
 		return status;
 	run->offset = write->first;
-	status = osd_object_read_with(object, write->first, run->data, run->length, ctx->data_flags,
-				      &check, &got);
-	if (status == OSD_E_VERSION || (status == OSD_OK && got != run->length))
-		return wanted ? OSD_E_VERSION : OSD_E_CONFLICT;
-	return status;
+	status = osd_stack_answer_load(object, ctx->data_flags, &write->version, write->first,
+				       run->data, run->length);
+	return status == OSD_E_CONFLICT && wanted ? OSD_E_VERSION : status;
 }
 
 static enum osd_status load(struct osd_command_context *ctx, struct stack_write *write,
@@ -402,18 +398,15 @@ enum osd_status osd_stack_check_change(struct osd_command_context *ctx)
 {
 	struct osd_stack_run run = {0};
 	bool plain = false;
-	enum osd_status status;
+	enum osd_status status = osd_stack_run_open(ctx, NULL, &run, &plain);
 
-	if (!osd_object_is_stacked(ctx->object))
-		return OSD_OK;
-	status = osd_stack_run_open(ctx, NULL, &run, &plain);
 	osd_stack_run_release(&run);
 	return status == OSD_OK && !plain ? osd_stack_refuse(ctx->request, OSD_CONTRACT_NO_CHANGE)
 					  : status;
 }
 
-enum osd_status osd_stack_place_new(struct osd_request *request, struct osd_txn *txn,
-				    uint64_t partition_id, uint64_t *ret_place)
+static enum osd_status place_new(struct osd_request *request, struct osd_txn *txn,
+				 uint64_t partition_id, uint64_t *ret_place)
 {
 	enum osd_status status;
 
@@ -433,8 +426,8 @@ static enum osd_status place_in(struct osd_txn *txn, void *arg)
 {
 	struct placing *placing = arg;
 
-	return osd_stack_place_new(placing->ctx->request, txn, placing->ctx->addressed.partition_id,
-				   &placing->place);
+	return place_new(placing->ctx->request, txn, placing->ctx->addressed.partition_id,
+			 &placing->place);
 }
 
 enum osd_status osd_stack_find_place(struct osd_command_context *ctx, uint64_t *ret_place)
@@ -447,6 +440,34 @@ enum osd_status osd_stack_find_place(struct osd_command_context *ctx, uint64_t *
 		status = osd_txn_run(ctx->objects, flags, place_in, &placing);
 	*ret_place = placing.place;
 	return status;
+}
+
+/* In its base, an object of a view gets its name later. */
+static enum osd_status make_at(struct osd_txn *txn, const struct osd_stack_making *making,
+			       uint64_t place, uint64_t *ret_first)
+{
+	bool named = making->named && place == making->partition_id;
+
+	if (making->draft)
+		return (named ? osd_draft_begin_object : osd_draft_put)(txn, making->draft, ret_first);
+	return named ? osd_user_object_begin(txn, place, ret_first)
+		     : osd_user_object_create(txn, place, making->requested_id, making->count,
+					      ret_first);
+}
+
+enum osd_status osd_stack_make(struct osd_request *request, struct osd_txn *txn,
+			       const struct osd_stack_making *making, uint64_t *ret_first)
+{
+	uint64_t place;
+	enum osd_status status = place_new(request, txn, making->partition_id, &place);
+
+	if (status == OSD_OK && making->draft && place != osd_draft_partition(making->draft))
+		status = OSD_E_BUSY;
+	if (status == OSD_OK)
+		status = make_at(txn, making, place, ret_first);
+	return status == OSD_OK && place != making->partition_id
+		       ? osd_view_shows(txn, making->partition_id, *ret_first, making->count)
+		       : status;
 }
 
 enum osd_status osd_stack_refuse_removal(struct osd_request *request, enum osd_status status)

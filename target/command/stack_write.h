@@ -24,14 +24,22 @@ enum osd_status osd_stack_passes_new(struct osd_command_context *ctx, bool *ret_
 /* After a change that was refused with OSD_E_VERSION.  True: osd_stack_write has asked for this version, so call it
  * again; it gives up with OSD_E_BUSY in the end. */
 bool osd_stack_begin_again(struct osd_request *request);
-/* Whether another command may change the stored bytes directly: OSD_E_CONTRACT if they pass through functions. */
+/* Whether another command may change the stored bytes of a stacked object directly: OSD_E_CONTRACT if they pass through
+ * functions. */
 enum osd_status osd_stack_check_change(struct osd_command_context *ctx);
-/* The partition in which the command makes an object if a client names this one: if it is a view, its base, unless the
- * attributes of the command name a source (object/view.h).  OSD_E_CONTRACT: it is a view that is read-only. */
-enum osd_status osd_stack_place_new(struct osd_request *request, struct osd_txn *txn,
-				    uint64_t partition_id, uint64_t *ret_place);
-/* The same for the partition that the command addresses, in a transaction of its own. */
+/* The partition in which the command makes an object in the one that it addresses: if that is a view, its base, unless
+ * the attributes of the command name a source (object/view.h).  OSD_E_CONTRACT: it is a view that is read-only. */
 enum osd_status osd_stack_find_place(struct osd_command_context *ctx, uint64_t *ret_place);
+/* Makes objects there, where a client names this partition. */
+struct osd_stack_making {
+	uint64_t partition_id, requested_id; /* requested_id 0: the target chooses */
+	uint32_t count;
+	struct osd_draft *draft; /* what becomes the object; NULL: they have no data yet */
+	bool named;		 /* osd_name_put() gives it its first name next */
+};
+/* OSD_E_BUSY: the partition has just become a view. */
+enum osd_status osd_stack_make(struct osd_request *request, struct osd_txn *txn,
+			       const struct osd_stack_making *making, uint64_t *ret_first);
 /* The status of a removal; it says why an object of a read-only view stays. */
 enum osd_status osd_stack_refuse_removal(struct osd_request *request, enum osd_status status);
 /* Frees request->written. */
