@@ -244,7 +244,7 @@ enum osd_dispatch_result osd_dispatch(struct osd_dispatcher *dispatcher,
 	bool alone = false;
 
 	osd_prepare_reset(dispatcher, request);
-	decoded = osd_prepare_decode(request);
+	decoded = osd_prepare_decode(request, &ctx);
 	status = decoded == OSD_E_OPCODE ? decoded : osd_gate_enter(&dispatcher->gate);
 	if (status != OSD_OK) {
 		finish(request, status);
@@ -318,19 +318,10 @@ static enum osd_status run_txn_inline(struct osd_command_context *ctx)
 	return status == OSD_E_CONFLICT ? OSD_E_WOULD_BLOCK : status;
 }
 
-/* As much of the context as its release needs. */
-static enum osd_status decode(struct osd_request *request, struct osd_command_context *ctx)
-{
-	ctx->copy = NULL;
-	ctx->object = NULL;
-	ctx->draft = NULL;
-	return osd_prepare_decode(request);
-}
-
 static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	OSD_CLEANUP(osd_context_release) struct osd_command_context ctx;
-	enum osd_status status = decode(request, &ctx);
+	enum osd_status status = osd_prepare_decode(request, &ctx);
 
 	/* Leave the error to a worker, which reports it. */
 	if (status != OSD_OK || request->decoded.data_distribution)
@@ -354,7 +345,7 @@ static enum osd_status run_inline(struct osd_dispatcher *dispatcher, struct osd_
 static enum osd_status begin(struct osd_dispatcher *dispatcher, struct osd_request *request)
 {
 	OSD_CLEANUP(osd_context_release) struct osd_command_context ctx;
-	enum osd_status status = decode(request, &ctx);
+	enum osd_status status = osd_prepare_decode(request, &ctx);
 
 	/* A job under a capability reads keys. */
 	if (status != OSD_OK || request->decoded.data_distribution || request->decoded.immed_tr ||

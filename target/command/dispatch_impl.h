@@ -27,8 +27,8 @@ struct osd_dispatcher {
 void osd_prepare_attempt(struct osd_request *request);
 /* Resets what an earlier dispatch or the front end left in the request. */
 void osd_prepare_reset(const struct osd_dispatcher *dispatcher, struct osd_request *request);
-/* Fills request->decoded, ->def and ->object; on failure as far as the CDB goes. */
-enum osd_status osd_prepare_decode(struct osd_request *request);
+/* Fills request->decoded, ->def and ->object; on failure as far as the CDB goes.  Makes of ctx what its release needs. */
+enum osd_status osd_prepare_decode(struct osd_request *request, struct osd_command_context *ctx);
 /* Does all checks that are possible before the command function runs.  Takes the decoded CDB and
  * the outcome of the decoding, and makes the context.  nowait: OSD_E_WOULD_BLOCK instead of waiting.
  * Afterwards, whatever the outcome, ctx needs osd_context_release and request->attributes needs

@@ -53,12 +53,15 @@ void osd_prepare_reset(const struct osd_dispatcher *dispatcher, struct osd_reque
 	request->security.addressed = (struct osd_object_facts){0};
 }
 
-enum osd_status osd_prepare_decode(struct osd_request *request)
+enum osd_status osd_prepare_decode(struct osd_request *request, struct osd_command_context *ctx)
 {
 	uint16_t field = OSD_NO_FIELD;
 	enum osd_status status = osd_cdb_decode(request->cdb, request->cdb_length,
 						request->osc_compat, &request->decoded, &field);
 
+	ctx->copy = NULL;
+	ctx->object = NULL;
+	ctx->draft = NULL;
 	if (status == OSD_OK)
 		request->def = osd_command_find(request->decoded.service_action);
 	request->object =
@@ -231,9 +234,6 @@ enum osd_status osd_prepare(struct osd_dispatcher *dispatcher, struct osd_reques
 {
 	enum osd_status status = admit(dispatcher, request, nowait);
 
-	ctx->copy = NULL;
-	ctx->object = NULL;
-	ctx->draft = NULL;
 	if (status == OSD_OK)
 		status = decoded;
 	if (status == OSD_OK)
@@ -250,7 +250,7 @@ enum osd_status osd_prepare(struct osd_dispatcher *dispatcher, struct osd_reques
 enum osd_status osd_prepare_again(struct osd_dispatcher *dispatcher, struct osd_request *request,
 				  struct osd_command_context *ctx)
 {
-	enum osd_status status = osd_prepare_decode(request);
+	enum osd_status status = osd_prepare_decode(request, ctx);
 
 	readmit(request);
 	if (status == OSD_OK)

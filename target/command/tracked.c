@@ -245,10 +245,12 @@ static enum osd_status begin(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	enum osd_status status = OSD_OK;
 
-	if (tracked->begun)
-		return OSD_OK;
-	status = authorise_again(tracked->ctx, txn);
-	return status == OSD_OK && tracked->def->begin ? tracked->def->begin(tracked, txn) : status;
+	tracked->next = tracked->state;
+	if (!tracked->begun)
+		status = authorise_again(tracked->ctx, txn);
+	if (status == OSD_OK && !tracked->begun && tracked->def->begin)
+		status = tracked->def->begin(tracked, txn);
+	return status == OSD_OK ? hold_partition(tracked, txn) : status;
 }
 
 static enum osd_status step_in(struct osd_txn *txn, void *arg)
@@ -257,10 +259,7 @@ static enum osd_status step_in(struct osd_txn *txn, void *arg)
 	enum osd_status status;
 
 	osd_txn_watch(txn, tracked->unstoppable ? NULL : &tracked->ctx->request->aborted);
-	tracked->next = tracked->state;
 	status = begin(tracked, txn);
-	if (status == OSD_OK)
-		status = hold_partition(tracked, txn);
 	if (status == OSD_OK && !tracked->claimed)
 		status = osd_tracked_check_idle(tracked->ctx->request, txn, tracked->tracker,
 						tracked->tracker_field);
@@ -282,12 +281,8 @@ enum osd_status osd_tracked_transact(const struct osd_tracked *tracked, osd_txn_
 
 enum osd_status osd_tracked_accept(struct osd_tracked *tracked, struct osd_txn *txn)
 {
-	enum osd_status status;
+	enum osd_status status = begin(tracked, txn);
 
-	tracked->next = tracked->state;
-	status = begin(tracked, txn);
-	if (status == OSD_OK)
-		status = hold_partition(tracked, txn);
 	return status == OSD_OK ? note(tracked, txn) : status;
 }
 
