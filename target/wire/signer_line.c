@@ -127,17 +127,15 @@ struct unit {
 /* A number above 0 and one of the units; the last unit has no name. */
 static bool parse_amount(const char *text, const struct unit *units, uint64_t *ret_amount)
 {
-	size_t count = strspn(text, "0123456789");
-	uint64_t number = 0;
+	uint64_t number;
+	char *end;
 
-	if (count == 0)
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || errno)
 		return false;
-	for (size_t i = 0; i < count; i++)
-		if (!osd_mul_u64(number, 10, &number) ||
-		    !osd_add_u64(number, (uint64_t)(text[i] - '0'), &number))
-			return false;
 	for (; units->name; units++)
-		if (strcmp(text + count, units->name) == 0)
+		if (strcmp(end, units->name) == 0)
 			return number && osd_mul_u64(number, units->factor, ret_amount);
 	return false;
 }
