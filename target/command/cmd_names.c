@@ -71,19 +71,32 @@ static enum osd_status look_up(struct osd_naming *naming)
 	return status == OSD_OK ? osd_naming_read(naming) : status;
 }
 
-static enum osd_status open_existing(struct osd_naming *naming, enum osd_object_type type)
+/* Either both are directories, or neither is. */
+static enum osd_status check_kind(struct osd_naming *naming, enum osd_object_type found,
+				  enum osd_object_type wanted)
 {
-	if (!(naming->params.flags & OSD_NAME_OPEN_EXISTING))
-		return fail(naming, OSD_E_NAME_EXISTS);
-	if (naming->place.found.type != type)
-		return fail(naming,
-			    type == OSD_COLLECTION ? OSD_E_NOT_DIRECTORY : OSD_E_IS_DIRECTORY);
-	naming->result = naming->place.found;
-	return osd_naming_may_touch(naming, &naming->result, OSD_PERM_WRITE);
+	if ((found == OSD_COLLECTION) == (wanted == OSD_COLLECTION))
+		return OSD_OK;
+	return fail(naming, wanted == OSD_COLLECTION ? OSD_E_NOT_DIRECTORY : OSD_E_IS_DIRECTORY);
 }
 
-static enum osd_status make(struct osd_naming *naming, enum osd_object_type type)
+static enum osd_status open_existing(struct osd_naming *naming, enum osd_object_type type)
 {
+	enum osd_status status;
+
+	if (!(naming->params.flags & OSD_NAME_OPEN_EXISTING))
+		return fail(naming, OSD_E_NAME_EXISTS);
+	status = check_kind(naming, naming->place.found.type, type);
+	naming->result = naming->place.found;
+	return status == OSD_OK ? osd_naming_may_touch(naming, &naming->result, OSD_PERM_WRITE)
+				: status;
+}
+
+/* CREATE and MKDIR. */
+static enum osd_status make(struct osd_naming *naming)
+{
+	enum osd_object_type type =
+		naming->params.verb == OSD_NAME_MKDIR ? OSD_COLLECTION : OSD_USER_OBJECT;
 	const struct osd_stack_making making = {
 		.partition_id = naming->from.partition_id, .count = 1, .named = true};
 	struct osd_named made = {{naming->from.partition_id, 0}, type};
@@ -102,16 +115,6 @@ static enum osd_status make(struct osd_naming *naming, enum osd_object_type type
 	naming->outcome |= OSD_NAME_MADE;
 	naming->result = made;
 	return status;
-}
-
-static enum osd_status create(struct osd_naming *naming)
-{
-	return make(naming, OSD_USER_OBJECT);
-}
-
-static enum osd_status make_directory(struct osd_naming *naming)
-{
-	return make(naming, OSD_COLLECTION);
 }
 
 /* The object that LINK gives a name.  By id only with a capability of the whole partition: the object may
@@ -157,13 +160,12 @@ static enum osd_status check_no_loop(struct osd_naming *naming, struct osd_objec
 static enum osd_status replace(struct osd_naming *naming, const struct osd_name_place *place,
 			       enum osd_object_type by)
 {
+	enum osd_status status;
+
 	if (!(naming->params.flags & OSD_NAME_REPLACE))
 		return fail(naming, OSD_E_NAME_EXISTS);
-	if (place->found.type == OSD_COLLECTION && by != OSD_COLLECTION)
-		return fail(naming, OSD_E_IS_DIRECTORY);
-	if (place->found.type != OSD_COLLECTION && by == OSD_COLLECTION)
-		return fail(naming, OSD_E_NOT_DIRECTORY);
-	return osd_naming_take(naming, place);
+	status = check_kind(naming, place->found.type, by);
+	return status == OSD_OK ? osd_naming_take(naming, place) : status;
 }
 
 static enum osd_status put(struct osd_naming *naming)
@@ -196,23 +198,16 @@ static enum osd_status link_name(struct osd_naming *naming)
 	return status == OSD_OK ? osd_naming_give(naming, place, &naming->result) : status;
 }
 
-static enum osd_status unlink_name(struct osd_naming *naming)
+/* UNLINK and RMDIR. */
+static enum osd_status remove_name(struct osd_naming *naming)
 {
 	enum osd_status status = osd_naming_must_exist(naming);
 
 	naming->result = naming->place.found;
-	if (status == OSD_OK && naming->result.type == OSD_COLLECTION)
-		return fail(naming, OSD_E_IS_DIRECTORY);
-	return status == OSD_OK ? osd_naming_take(naming, &naming->place) : status;
-}
-
-static enum osd_status remove_directory(struct osd_naming *naming)
-{
-	enum osd_status status = osd_naming_must_exist(naming);
-
-	naming->result = naming->place.found;
-	if (status == OSD_OK && naming->result.type != OSD_COLLECTION)
-		return fail(naming, OSD_E_NOT_DIRECTORY);
+	if (status == OSD_OK)
+		status = check_kind(naming, naming->result.type,
+				    naming->params.verb == OSD_NAME_RMDIR ? OSD_COLLECTION
+									  : OSD_USER_OBJECT);
 	return status == OSD_OK ? osd_naming_take(naming, &naming->place) : status;
 }
 
@@ -328,10 +323,10 @@ static enum osd_status list(struct osd_naming *naming)
 static enum osd_status act(struct osd_naming *naming)
 {
 	static enum osd_status (*const verbs[])(struct osd_naming *) = {
-		[OSD_NAME_LOOKUP] = look_up,	   [OSD_NAME_CREATE] = create,
-		[OSD_NAME_MKDIR] = make_directory, [OSD_NAME_LINK] = link_name,
-		[OSD_NAME_UNLINK] = unlink_name,   [OSD_NAME_RMDIR] = remove_directory,
-		[OSD_NAME_RENAME] = rename_name,   [OSD_NAME_PUT] = put,
+		[OSD_NAME_LOOKUP] = look_up,	 [OSD_NAME_CREATE] = make,
+		[OSD_NAME_MKDIR] = make,	 [OSD_NAME_LINK] = link_name,
+		[OSD_NAME_UNLINK] = remove_name, [OSD_NAME_RMDIR] = remove_name,
+		[OSD_NAME_RENAME] = rename_name, [OSD_NAME_PUT] = put,
 	};
 	enum osd_name_verb verb = naming->params.verb;
 	enum osd_status status = osd_naming_begin(naming);
