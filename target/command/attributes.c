@@ -204,7 +204,7 @@ static void get_for(struct osd_request *request, struct osd_txn *txn, uint32_t p
 {
 	if (!txn || (page != OSD_PAGE_FUNCTION && page != OSD_PAGE_ALL))
 		return;
-	osd_command_principal(request, &request->security.proof.grant, principal);
+	osd_command_principal(request, principal);
 	osd_txn_act_for(txn, principal->key);
 }
 
@@ -275,21 +275,29 @@ static void set_retrieved(struct osd_request *request, size_t capacity, size_t p
 	request->retrieved_needed = capacity < allocation ? OSD_MIN(needed, allocation) : placed;
 }
 
+static void put_page(struct osd_request *request, const uint8_t *page, size_t length)
+{
+	size_t capacity;
+	uint8_t *segment = retrieved_segment(request, &capacity);
+
+	set_retrieved(request, capacity, osd_page_place(page, length, segment, capacity), length);
+}
+
 static enum osd_status get_page_form(struct osd_request *request, struct osd_txn *txn,
 				     struct osd_object_id id)
 {
 	uint32_t number = request->attributes->get_page;
 	uint8_t current[OSD_CURRENT_PAGE_BYTES];
 	size_t length, capacity;
-	uint8_t *segment = retrieved_segment(request, &capacity);
-	enum osd_status status = OSD_OK;
+	uint8_t *segment;
+	enum osd_status status;
 
 	if (number == OSD_PAGE_CURRENT_COMMAND) {
-		length = osd_current_page(request, current);
-		osd_page_place(current, length, segment, capacity);
-	} else {
-		status = osd_attr_page_form(txn, id, number, segment, capacity, &length);
+		put_page(request, current, osd_current_page(request, current));
+		return OSD_OK;
 	}
+	segment = retrieved_segment(request, &capacity);
+	status = osd_attr_page_form(txn, id, number, segment, capacity, &length);
 	if (status == OSD_E_PARAM_FIELD)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_GET_PAGE);
 	if (status == OSD_OK)
@@ -329,9 +337,8 @@ bool osd_attributes_peek(struct osd_request *request, const struct osd_objects *
 {
 	const struct osd_attr_params *params = request->attributes;
 	const struct osd_page_provider *provider;
-	uint8_t page[8 + OSD_PAGE_FORM_MAX], *segment;
+	uint8_t page[8 + OSD_PAGE_FORM_MAX];
 	struct osd_peek peek = {.form = page + 8};
-	size_t length, capacity;
 
 	if (params->format != OSD_CDBFMT_PAGE || params->sets)
 		return false;
@@ -340,10 +347,7 @@ bool osd_attributes_peek(struct osd_request *request, const struct osd_objects *
 	    !provider->peek(provider->context, request->object, &peek))
 		return false;
 	osd_page_header(page, provider->page, (uint32_t)peek.form_length);
-	length = 8 + peek.form_length;
-	segment = retrieved_segment(request, &capacity);
-	osd_page_place(page, length, segment, capacity);
-	set_retrieved(request, capacity, OSD_MIN(length, capacity), length);
+	put_page(request, page, 8 + peek.form_length);
 	return true;
 }
 

@@ -11,13 +11,6 @@
 
 #define FIELD_PAGE 52 /* of the CDB */
 
-static void load_set_one(const struct osd_cdb_attributes *cdb, const uint8_t *value,
-			 struct osd_attr_params *params)
-{
-	params->set_one =
-		(struct osd_attr){cdb->set_page, cdb->set_number, value, (uint16_t)cdb->set_length};
-}
-
 /* Copies the lists out of Data-Out; the dispatcher has checked that they lie inside. */
 static enum osd_status copy_lists(const struct osd_request *request, struct osd_attr_params *params,
 				  const uint8_t **ret_set, const uint8_t **ret_get)
@@ -109,7 +102,10 @@ static enum osd_status load(struct osd_request *request, struct osd_attr_params 
 		status = load_list_format(request, params, set, get);
 	} else {
 		params->get_page = cdb->get_page;
-		load_set_one(cdb, cdb->format == OSD_CDBFMT_PAGE ? set : cdb->set_value, params);
+		params->set_one =
+			(struct osd_attr){cdb->set_page, cdb->set_number,
+					  cdb->format == OSD_CDBFMT_PAGE ? set : cdb->set_value,
+					  (uint16_t)cdb->set_length};
 	}
 	if (status == OSD_OK && params->gets)
 		look_through_gets(params);

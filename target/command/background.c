@@ -79,7 +79,7 @@ static enum osd_status take_place(struct osd_backgrounds *all,
 	struct osd_principal principal;
 	enum osd_status status = OSD_E_BUSY;
 
-	osd_command_principal(ctx->request, ctx->grant, &principal);
+	osd_command_principal(ctx->request, &principal);
 	osd_lock(&all->lock);
 	if (!all->stopping)
 		status = osd_places_take(&all->places, principal.key, 1, ret_holder);

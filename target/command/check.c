@@ -18,7 +18,6 @@
 #include "command/stack_write.h"
 #include "command/submission.h"
 #include "object/stack.h"
-#include "object/txn_run.h"
 #include "wire/continuation.h"
 
 #define TRIES	  16	  /* while others change the object */
@@ -124,31 +123,6 @@ static unsigned hooked_events(struct osd_command_context *ctx)
 	if (ctx->request->object_type != OSD_USER_OBJECT && !ctx->addressed.object_id)
 		return 0;
 	return osd_resolve_object(ctx) == OSD_OK ? events & osd_object_hooks(ctx->object) : 0;
-}
-
-struct finding {
-	struct osd_functions *functions;
-	struct osd_object_id id;
-	unsigned events;
-	struct osd_hook *hooks;
-	size_t count;
-	uint64_t created_msec;
-};
-
-static enum osd_status find_in(struct osd_txn *txn, void *arg)
-{
-	struct finding *finding = arg;
-	struct osd_object_facts facts = {.created_ms = 0};
-	enum osd_status status = OSD_OK;
-
-	free(finding->hooks);
-	finding->hooks = NULL;
-	if (finding->id.object_id)
-		status = osd_txn_facts(txn, finding->id, false, &facts);
-	finding->created_msec = facts.created_ms;
-	return status == OSD_OK ? osd_hooks_find(finding->functions, txn, finding->id,
-						 finding->events, &finding->hooks, &finding->count)
-				: status;
 }
 
 /* ---- the frame ---------------------------------------------------------------------------------- */
@@ -368,7 +342,7 @@ static enum osd_status ask(struct check *check)
 		return OSD_OK;
 	if (!check->exec)
 		return OSD_E_ISOLATION;
-	osd_command_principal(check->request, &check->request->security.proof.grant, &principal);
+	osd_command_principal(check->request, &principal);
 	call.payer = osd_submission_payer(principal.key);
 	return osd_hook_call(&call);
 }
@@ -378,24 +352,22 @@ static enum osd_status ask(struct check *check)
 static enum osd_status begin(struct osd_command_context *ctx, unsigned events)
 {
 	OSD_CLEANUP(free_checkp) struct check *check = calloc(1, sizeof(*check));
-	struct finding finding = {.functions = ctx->functions,
-				  .id = {ctx->addressed.partition_id,
-					 is_made(ctx) ? 0 : ctx->addressed.object_id},
-				  .events = events};
-	enum osd_status status =
-		check ? osd_txn_run(ctx->objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, find_in,
-				    &finding)
-		      : OSD_E_NO_MEMORY;
+	struct osd_hook_search search = {
+		.functions = ctx->functions,
+		.id = {ctx->addressed.partition_id, is_made(ctx) ? 0 : ctx->addressed.object_id},
+		.events = events};
+	enum osd_status status;
 
 	if (!check)
-		return status;
+		return OSD_E_NO_MEMORY;
+	status = osd_hook_search(ctx->objects, &search);
 	check->request = ctx->request;
 	check->functions = ctx->functions;
 	check->exec = ctx->exec;
-	check->id = finding.id;
-	check->hooks = finding.hooks;
-	check->count = finding.count;
-	check->frame.created_msec = finding.created_msec;
+	check->id = search.id;
+	check->hooks = search.hooks;
+	check->count = search.count;
+	check->frame.created_msec = search.created_msec;
 	if (status != OSD_OK || check->count == 0)
 		return status;
 	status = fill(ctx, check, events);

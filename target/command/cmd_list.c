@@ -177,7 +177,8 @@ static enum osd_status get_container_attributes(struct osd_command_context *ctx,
 		return OSD_OK;
 	if (!ctx->request->decoded.list_attr || ctx->attributes->format != OSD_CDBFMT_LIST)
 		return osd_attributes_get(ctx->request, ctx->txn, ctx->request->object);
-	return osd_attributes_get_filtered(ctx->request, ctx->txn, ctx->request->object, &of_others);
+	return osd_attributes_get_filtered(ctx->request, ctx->txn, ctx->request->object,
+					   &of_others);
 }
 
 static enum osd_status check(struct osd_command_context *ctx)

@@ -85,7 +85,7 @@ struct reading {
 	struct so_far {
 		struct osd_attr_writer writer;
 		uint64_t used; /* capacity */
-	} now, before; /* before: this batch */
+	} now, before;	       /* before: this batch */
 	struct osd_list_result batch;
 	uint64_t next_id;
 	uint64_t ids[OSD_STEP_MEMBERS];

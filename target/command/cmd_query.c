@@ -124,13 +124,14 @@ static enum osd_status load_query(struct osd_command_context *ctx,
 		status = authorise_criteria(ctx, query->criteria, list.count);
 	if (status != OSD_OK)
 		return status;
-	query->query = (struct osd_query){.collection = ctx->request->object,
-					  .match_all = list.match_all,
-					  .criteria = query->criteria,
-					  .count = list.count,
-					  .with_tag = osd_authorise_by_tag(ctx->request),
-					  .sees = ctx->grant->open ? NULL : osd_authorise_sees,
-					  .arg = ctx->request};
+	query->query = (struct osd_query){
+		.collection = ctx->request->object,
+		.match_all = list.match_all,
+		.criteria = query->criteria,
+		.count = list.count,
+		.with_tag = osd_authorise_by_tag(ctx->request),
+		.sees = ctx->request->security.proof.grant.open ? NULL : osd_authorise_sees,
+		.arg = ctx->request};
 	*ret_query = OSD_STEAL(query);
 	return OSD_OK;
 }

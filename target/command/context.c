@@ -31,13 +31,12 @@ enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd
 	return status;
 }
 
-void osd_command_principal(const struct osd_request *request, const struct osd_grant *grant,
-			   struct osd_principal *ret_principal)
+void osd_command_principal(const struct osd_request *request, struct osd_principal *ret_principal)
 {
 	const struct osd_nexus *nexus = &request->nexus;
 
-	osd_principal_derive(grant, nexus->chap_name, nexus->initiator_name, nexus->address,
-			     ret_principal);
+	osd_principal_derive(&request->security.proof.grant, nexus->chap_name,
+			     nexus->initiator_name, nexus->address, ret_principal);
 }
 
 bool osd_command_aborted(const struct osd_request *request)
@@ -59,6 +58,23 @@ bool osd_command_stops(void *context)
 
 	osd_command_hold(ctx);
 	return osd_command_aborted(ctx->request);
+}
+
+struct osd_request **osd_requests_take_aborted(struct osd_request **waiting,
+					       struct osd_request **aborted)
+{
+	while (*waiting) {
+		struct osd_request *request = *waiting;
+
+		if (!osd_command_aborted(request)) {
+			waiting = &request->next;
+			continue;
+		}
+		*waiting = request->next;
+		request->next = *aborted;
+		*aborted = request;
+	}
+	return waiting;
 }
 
 void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length)

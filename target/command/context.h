@@ -122,7 +122,6 @@ enum osd_span_rule {
  * only the files that implement a command know it by name. */
 struct osd_command_def {
 	uint16_t service_action;
-	const char *name; /* the standard's spelling */
 	uint8_t object_types; /* that the CDB's ids may name: enum osd_object_type or'ed */
 	uint16_t permissions; /* enum osd_permission the capability must give */
 	enum osd_latency_class latency;
@@ -154,10 +153,9 @@ struct osd_command_context {
 	struct osd_exec *exec; /* NULL: sandboxes are not configured */
 	struct osd_functions *functions;
 	struct osd_keyring *keyring;
-	struct osd_txn *txn;   /* rows with OSD_CMD_TXN, else NULL */
+	struct osd_txn *txn;	 /* rows with OSD_CMD_TXN, else NULL */
 	struct osd_draft *draft; /* owned: what PUT makes an object (name_data.c); NULL: none */
 	struct osd_pin *pin;   /* while the transaction of a user object's precondition runs; else NULL */
-	const struct osd_grant *grant; /* of the CDB's capability; never NULL, lasts as the request */
 	const struct osd_attr_params *attributes; /* attributes.h; NULL: the CDB has none */
 	struct osd_continuation continuation; /* checked, over copy */
 	uint8_t *copy; /* owned; of the continuation segment; NULL: there is none */
@@ -190,8 +188,11 @@ enum osd_status osd_command_fail(struct osd_request *request, enum osd_status st
 enum osd_status osd_command_fail_attribute(struct osd_request *request, enum osd_status status,
 					   uint32_t page, uint32_t number);
 /* The principal that sent the request. */
-void osd_command_principal(const struct osd_request *request, const struct osd_grant *grant,
-			   struct osd_principal *ret_principal);
+void osd_command_principal(const struct osd_request *request, struct osd_principal *ret_principal);
+/* Takes the aborted ones out of a list of requests that wait, and puts them into another.  Returns the end of the first
+ * list. */
+struct osd_request **osd_requests_take_aborted(struct osd_request **waiting,
+					       struct osd_request **aborted);
 /* Appends length bytes to the command data at Data-In offset 0, as far as Data-In reaches;
  * request->command_data_in counts all of them. */
 void osd_command_data_in(struct osd_request *request, const void *bytes, size_t length);

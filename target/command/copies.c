@@ -147,35 +147,15 @@ enum osd_status osd_copies_defer(struct osd_copies *copies, const struct osd_com
 	return status;
 }
 
-/* Under lock. */
-static void take_aborted(struct osd_copying *copying, struct osd_request ***last)
-{
-	struct osd_request **at = &copying->waiting;
-
-	while (*at) {
-		struct osd_request *request = *at;
-
-		if (!osd_command_aborted(request)) {
-			at = &request->next;
-			continue;
-		}
-		*at = request->next;
-		request->next = NULL;
-		**last = request;
-		*last = &request->next;
-	}
-	copying->last = at;
-}
-
 void osd_copies_look_at_aborted(struct osd_copies *copies)
 {
-	struct osd_request *list = NULL, **last = &list;
+	struct osd_request *list = NULL;
 
 	if (!copies || atomic_load(&copies->count) == 0)
 		return;
 	osd_lock(&copies->lock);
 	for (struct osd_copying *copying = copies->list; copying; copying = copying->next)
-		take_aborted(copying, &last);
+		copying->last = osd_requests_take_aborted(&copying->waiting, &list);
 	osd_unlock(&copies->lock);
 	requeue_all(copies, list);
 }

@@ -33,7 +33,7 @@ static void put_principal(const struct osd_request *request, struct osd_wr *w)
 {
 	struct osd_principal principal;
 
-	osd_command_principal(request, &request->security.proof.grant, &principal);
+	osd_command_principal(request, &principal);
 	osd_wr_text(w, principal.key);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command/attributes.h"
+#include "command/context.h"
 #include "command/task_management.h"
 
 void osd_flights_init(struct osd_flights *flights)
@@ -97,21 +98,8 @@ void osd_flights_look_at_aborted(struct osd_flights *flights)
 	struct osd_request *list = NULL;
 
 	osd_lock(&flights->lock);
-	for (struct osd_flight *flight = flights->list; flight; flight = flight->next) {
-		struct osd_request **at = &flight->waiting;
-
-		while (*at) {
-			struct osd_request *request = *at;
-
-			if (!osd_command_aborted(request)) {
-				at = &request->next;
-				continue;
-			}
-			*at = request->next;
-			request->next = list;
-			list = request;
-		}
-	}
+	for (struct osd_flight *flight = flights->list; flight; flight = flight->next)
+		osd_requests_take_aborted(&flight->waiting, &list);
 	osd_unlock(&flights->lock);
 	resume_all(list, false);
 }

@@ -142,47 +142,28 @@ enum osd_follow_end osd_follow_proceed(struct osd_due *due)
 
 /* ---- begin -------------------------------------------------------------------------------------- */
 
-struct finding {
-	struct osd_due *due;
-	uint64_t created_msec;
-};
-
-static enum osd_status find_in(struct osd_txn *txn, void *arg)
-{
-	struct finding *finding = arg;
-	struct osd_follow_run *run = finding->due->run;
-	struct osd_object_facts facts;
-	enum osd_status status = osd_txn_facts(txn, finding->due->id, false, &facts);
-
-	free(run->hooks);
-	run->hooks = NULL;
-	run->count = 0;
-	if (status != OSD_OK)
-		return status;
-	finding->created_msec = facts.created_ms;
-	return osd_hooks_find(finding->due->follow->functions, txn, finding->due->id,
-			      OSD_HOOK_AFTER, &run->hooks, &run->count);
-}
-
 static enum osd_status prepare(struct osd_due *due)
 {
 	struct osd_follow_run *run = due->run = calloc(1, sizeof(*run));
-	struct finding finding = {.due = due};
+	struct osd_hook_search search = {
+		.functions = due->follow->functions, .id = due->id, .events = OSD_HOOK_AFTER};
 	enum osd_status status = run ? osd_object_get(due->follow->objects, due->id, &run->object)
 				     : OSD_E_NO_MEMORY;
 
 	if (status == OSD_OK)
 		status = osd_object_state(run->object, &run->frame.old_length, &run->version);
-	if (status == OSD_OK)
-		status = osd_txn_run(due->follow->objects,
-				     OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, find_in, &finding);
+	if (status != OSD_OK)
+		return status;
+	status = osd_hook_search(due->follow->objects, &search);
+	run->hooks = search.hooks;
+	run->count = search.count;
 	if (status != OSD_OK)
 		return status;
 	run->said = calloc(OSD_MAX(run->count, 1), sizeof(*run->said));
 	run->frame.events = OSD_HOOK_AFTER;
 	run->frame.partition_id = due->id.partition_id;
 	run->frame.object_id = due->id.object_id;
-	run->frame.created_msec = finding.created_msec;
+	run->frame.created_msec = search.created_msec;
 	run->frame.now_msec = osd_wall_msec();
 	return run->said ? OSD_OK : OSD_E_NO_MEMORY;
 }

@@ -9,9 +9,32 @@
 #include "base/util.h"
 #include "command/compile.h"
 #include "command/submission.h"
+#include "object/txn_run.h"
 #include "security/security.h"
 
 #define ARGS_MAX (1u << 20) /* as those of any plain call */
+
+static enum osd_status search_in(struct osd_txn *txn, void *arg)
+{
+	struct osd_hook_search *search = arg;
+	struct osd_object_facts facts = {.created_ms = 0};
+	enum osd_status status = OSD_OK;
+
+	free(search->hooks);
+	search->hooks = NULL;
+	search->count = 0;
+	if (search->id.object_id)
+		status = osd_txn_facts(txn, search->id, false, &facts);
+	search->created_msec = facts.created_ms;
+	return status == OSD_OK ? osd_hooks_find(search->functions, txn, search->id, search->events,
+						 &search->hooks, &search->count)
+				: status;
+}
+
+enum osd_status osd_hook_search(struct osd_objects *objects, struct osd_hook_search *search)
+{
+	return osd_txn_run(objects, OSD_TXN_READ_ONLY | OSD_TXN_NO_TIMESTAMPS, search_in, search);
+}
 
 /* The name has the place that the hook is attached to: one administrator decides there. */
 static void name_principal(const struct osd_hook_call *call, char principal[OSD_PRINCIPAL_MAX])
@@ -53,8 +76,8 @@ enum osd_status osd_hook_call(const struct osd_hook_call *call)
 		return OSD_E_NO_MEMORY;
 	osd_hook_frame_encode(frame, args);
 	name_principal(call, principal);
-	submission = osd_submission_own(function, code, call->hook->method, call->zone,
-					call->wall_usec);
+	submission =
+		osd_submission_own(function, code, call->hook->method, call->zone, call->wall_usec);
 	submission.args = (struct osd_exec_text){args, (uint32_t)length};
 	if (call->reads && function->access != OSD_FUNCTION_NONE)
 		submission.function.access = OSD_JOB_READS;

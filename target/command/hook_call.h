@@ -8,6 +8,17 @@
 #include "exec/exec.h"
 #include "function/hooks.h"
 
+/* The hooks of an object for some events, and when it was made; object id 0: those of an object that is being made. */
+struct osd_hook_search {
+	struct osd_functions *functions;
+	struct osd_object_id id;
+	unsigned events;
+	struct osd_hook *hooks; /* the caller's */
+	size_t count;
+	uint64_t created_msec;
+};
+enum osd_status osd_hook_search(struct osd_objects *objects, struct osd_hook_search *search);
+
 struct osd_hook_call {
 	struct osd_functions *functions;
 	struct osd_exec *exec;
@@ -31,6 +42,8 @@ enum osd_status osd_hook_call(const struct osd_hook_call *call);
 /* The reason of a failure or a refusal as one line of text: the last line of the outcome's result.  Returns the bytes,
  * without the zero byte at the end.  Characters that do not print become question marks. */
 #define OSD_HOOK_TEXT_MAX 128u
+/* Where the last line of a text begins; *length becomes the line's, without its end. */
+const uint8_t *osd_last_line(const uint8_t *text, size_t *length);
 size_t osd_hook_text(const struct osd_exec_outcome *outcome, char text[OSD_HOOK_TEXT_MAX + 1]);
 
 #endif

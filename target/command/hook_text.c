@@ -69,16 +69,24 @@ static size_t cut_at_character(const uint8_t *bytes, size_t length)
 	return length;
 }
 
+const uint8_t *osd_last_line(const uint8_t *text, size_t *length)
+{
+	size_t end = *length, from;
+
+	while (end && (text[end - 1] == '\n' || text[end - 1] == '\r'))
+		end--;
+	for (from = end; from && text[from - 1] != '\n';)
+		from--;
+	*length = end - from;
+	return text + from;
+}
+
 static size_t from_bytes(const uint8_t *bytes, size_t length, char text[OSD_HOOK_TEXT_MAX + 1])
 {
-	size_t from;
+	const uint8_t *line = osd_last_line(bytes, &length);
 
-	while (length && (bytes[length - 1] == '\n' || bytes[length - 1] == '\r'))
-		length--;
-	for (from = length; from && bytes[from - 1] != '\n';)
-		from--;
-	length = cut_at_character(bytes + from, length - from);
-	memcpy(text, bytes + from, length);
+	length = cut_at_character(line, length);
+	memcpy(text, line, length);
 	return length;
 }
 

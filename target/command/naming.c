@@ -84,9 +84,9 @@ enum osd_status osd_naming_load(struct osd_command_context *ctx, uint8_t **ret_c
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-static bool is_open(const struct osd_naming *naming)
+static const struct osd_grant *grant_of(const struct osd_naming *naming)
 {
-	return naming->ctx->grant->open;
+	return &naming->ctx->request->security.proof.grant;
 }
 
 /* The command, which addresses the root, may reach into the partition. */
@@ -96,10 +96,10 @@ static enum osd_status may_enter(struct osd_naming *naming, uint64_t partition_i
 	uint8_t least_method = OSD_NOSEC;
 	enum osd_status status;
 
-	if (!is_open(naming))
+	if (!grant_of(naming)->open)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_GRANT_FIELD_PARTITION);
 	status = osd_least_method(naming->ctx->keyring, naming->txn, partition_id, &least_method);
-	if (status == OSD_OK && !osd_method_suffices(naming->ctx->grant, least_method))
+	if (status == OSD_OK && !osd_method_suffices(grant_of(naming), least_method))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_GRANT_FIELD_METHOD);
 	return status;
 }
@@ -133,7 +133,7 @@ enum osd_status osd_naming_may_use(struct osd_naming *naming, struct osd_object_
 {
 	const struct osd_named named = {directory, OSD_COLLECTION};
 
-	if (is_open(naming) || osd_same_id(directory, naming->from))
+	if (grant_of(naming)->open || osd_same_id(directory, naming->from))
 		return OSD_OK;
 	if (naming->ctx->data_flags & OSD_DATA_NOWAIT) /* its record may not be in memory */
 		return OSD_E_WOULD_BLOCK;

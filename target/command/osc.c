@@ -77,18 +77,15 @@ static enum osd_status make_segment(const struct osd_request *request, uint16_t 
 				    size_t *ret_length)
 {
 	size_t capacity = SEGMENT_HEAD + length;
-	struct osd_continuation_writer writer;
 	uint8_t *segment = malloc(capacity);
+	struct osd_wr writer = osd_wr_init(segment, capacity);
 
 	if (!segment)
 		return OSD_E_NO_MEMORY;
-	if (!osd_continuation_begin(&writer, segment, capacity, request->decoded.service_action) ||
-	    !osd_continuation_add(&writer, type, content, length)) {
-		free(segment);
-		return osd_internal("a segment of %zu bytes does not fit", length);
-	}
+	osd_continuation_begin(&writer, request->decoded.service_action);
+	osd_continuation_add(&writer, type, content, length);
 	*ret_segment = segment;
-	*ret_length = writer.used;
+	*ret_length = osd_wr_used(&writer);
 	return OSD_OK;
 }
 

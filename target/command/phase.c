@@ -63,7 +63,7 @@ static enum osd_status set(struct osd_request *request, struct osd_txn *txn,
 
 	if (!attaches(request->attributes))
 		return osd_attributes_set(request, txn, id, unfinished);
-	osd_command_principal(request, &request->security.proof.grant, &principal);
+	osd_command_principal(request, &principal);
 	osd_txn_act_for(txn, principal.key);
 	status = osd_attributes_set(request, txn, id, unfinished);
 	osd_txn_act_for(txn, NULL);

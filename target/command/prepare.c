@@ -8,10 +8,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/ration.h"
 #include "command/attributes.h"
 #include "command/integrity.h"
 #include "command/osc.h"
@@ -77,10 +77,10 @@ enum osd_status osd_prepare_decode(struct osd_request *request, struct osd_comma
  * not fill the log. */
 static void explain_refusal(const struct osd_request *request)
 {
-	static time_t last;
-	time_t now = time(NULL);
+	static struct osd_ration ration = OSD_RATION(1, 1000000);
+	unsigned withheld;
 
-	if (__atomic_exchange_n(&last, now, __ATOMIC_RELAXED) != now)
+	if (osd_ration_take(&ration, osd_monotonic_usec(), &withheld))
 		osd_warning("refused: the capability of a request is not one for this target and "
 			    "partition 0x%" PRIx64 ", or less than the partition demands",
 			    request->decoded.partition_id);
@@ -216,7 +216,6 @@ static void fill_context(struct osd_dispatcher *dispatcher, struct osd_request *
 		.copies = dispatcher->config.copies,
 		.flights = &dispatcher->flights,
 		.hold = dispatcher->config.hold,
-		.grant = &request->security.proof.grant,
 		.data_flags = OSD_DATA_CHECKED | (nowait ? OSD_DATA_NOWAIT : 0),
 	};
 	request->resume = dispatcher->config.resume;

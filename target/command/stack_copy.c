@@ -204,8 +204,7 @@ static enum osd_status pass(struct osd_command_context *ctx, uint64_t place,
 		status = osd_draft_write(copied->draft, change.pieces, change.piece_count,
 					 change.data, &length);
 	ctx->request->capacity_change = (int64_t)length;
-	return status == OSD_OK ? osd_command_put_draft(ctx, copied->draft, attributes_of)
-				: status;
+	return status == OSD_OK ? osd_command_put_draft(ctx, copied->draft, attributes_of) : status;
 }
 
 static enum osd_status store_piece(struct osd_command_context *ctx, uint64_t place)
@@ -263,7 +262,7 @@ static enum osd_status begin(struct osd_command_context *ctx)
 
 	if (!copied)
 		return OSD_E_NO_MEMORY;
-	osd_command_principal(ctx->request, ctx->grant, &principal);
+	osd_command_principal(ctx->request, &principal);
 	status = osd_stack_room_hold(OSD_ROOM_COPIES, principal.key, 1, &copied->held);
 	if (status != OSD_OK) {
 		free_copied(copied);

@@ -12,6 +12,7 @@
 #include "base/ration.h"
 #include "base/util.h"
 #include "command/compile.h"
+#include "command/hook_call.h"
 #include "command/submission.h"
 #include "object/txn_run.h"
 
@@ -120,7 +121,7 @@ enum osd_status osd_stack_run_open(struct osd_command_context *ctx,
 		return OSD_OK;
 	run->for_script = ctx->script;
 	if (!ctx->script)
-		osd_command_principal(ctx->request, ctx->grant, &principal);
+		osd_command_principal(ctx->request, &principal);
 	snprintf(run->reader, sizeof(run->reader), "%s", ctx->script ? ctx->script : principal.key);
 	if (run->stack->count && !ctx->exec)
 		return OSD_E_ISOLATION;
@@ -233,8 +234,8 @@ enum osd_status osd_stack_run_call(struct osd_stack_run *run)
 	char principal[OSD_PRINCIPAL_MAX];
 
 	name_principal(run, &stage->function, principal);
-	submission.args = (struct osd_exec_text){
-		run->args, (uint32_t)(run->frame_length + run->data_length)};
+	submission.args =
+		(struct osd_exec_text){run->args, (uint32_t)(run->frame_length + run->data_length)};
 	submission.owned_args = is_optional(run) || !run->args ? NULL : &run->args;
 	submission.fill_args = run->args ? NULL : fill_args;
 	submission.reads_once = !run->stream;
@@ -370,14 +371,11 @@ static enum osd_status go_on(struct osd_stack_run *run, const struct output *out
 /* The last line of a traceback, without what would spoil a log. */
 static void last_line(const uint8_t *text, size_t length, char line[160])
 {
-	size_t from, used = 0;
+	const uint8_t *from = length ? osd_last_line(text, &length) : NULL;
+	size_t used = 0;
 
-	while (length && (text[length - 1] == '\n' || text[length - 1] == '\r'))
-		length--;
-	for (from = length; from && text[from - 1] != '\n';)
-		from--;
-	for (; from < length && used < 159; from++)
-		line[used++] = text[from] < 0x20 || text[from] >= 0x7f ? '?' : (char)text[from];
+	for (; used < OSD_MIN(length, 159u); used++)
+		line[used] = from[used] < 0x20 || from[used] >= 0x7f ? '?' : (char)from[used];
 	line[used] = '\0';
 }
 

@@ -449,7 +449,8 @@ static enum osd_status make_at(struct osd_txn *txn, const struct osd_stack_makin
 	bool named = making->named && place == making->partition_id;
 
 	if (making->draft)
-		return (named ? osd_draft_begin_object : osd_draft_put)(txn, making->draft, ret_first);
+		return (named ? osd_draft_begin_object : osd_draft_put)(txn, making->draft,
+									ret_first);
 	return named ? osd_user_object_begin(txn, place, ret_first)
 		     : osd_user_object_create(txn, place, making->requested_id, making->count,
 					      ret_first);

@@ -195,9 +195,9 @@ static void fill_sender(struct osd_command_context *ctx, struct osd_exec_submiss
 {
 	struct osd_request *request = ctx->request;
 
-	osd_command_principal(ctx->request, ctx->grant, principal);
+	osd_command_principal(ctx->request, principal);
 	submission->zone = request->object;
-	submission->grant = ctx->grant;
+	submission->grant = &request->security.proof.grant;
 	submission->principal = principal->key;
 	request->cached_result = false; /* requests are used again */
 	submission->cached = &request->cached_result;

@@ -61,7 +61,7 @@ static enum osd_status look(struct osd_kv *kv, struct osd_kv_txn *txn, enum osd_
 static enum osd_status copy(void)
 {
 	uint8_t source[OSD_COPY_SOURCE_BYTES] = {0}, segment[128];
-	struct osd_continuation_writer writer;
+	struct osd_wr writer;
 	struct osd_request request = {
 		.def = osd_command_find(OSD_SA_COPY_USER_OBJECTS),
 		.object = {pid, COPY},
@@ -80,14 +80,14 @@ static enum osd_status copy(void)
 		.def = request.def,
 		.addressed = request.object,
 		.objects = objects,
-		.grant = &request.security.proof.grant,
 	};
 
 	osd_put_be(source, pid, 8);
 	osd_put_be(source + 8, SOURCE, 8);
-	CHECK(osd_continuation_begin(&writer, segment, sizeof(segment), OSD_SA_COPY_USER_OBJECTS));
-	CHECK(osd_continuation_add(&writer, OSD_DESC_COPY_SOURCE, source, sizeof(source)));
-	CHECK_EQ(osd_continuation_open(segment, writer.used, OSD_SA_COPY_USER_OBJECTS,
+	writer = osd_wr_init(segment, sizeof(segment));
+	osd_continuation_begin(&writer, OSD_SA_COPY_USER_OBJECTS);
+	osd_continuation_add(&writer, OSD_DESC_COPY_SOURCE, source, sizeof(source));
+	CHECK_EQ(osd_continuation_open(segment, osd_wr_used(&writer), OSD_SA_COPY_USER_OBJECTS,
 				       &ctx.continuation),
 		 OSD_OK);
 	return osd_cmd_copy_user_objects(&ctx);

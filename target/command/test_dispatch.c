@@ -227,16 +227,17 @@ static void test_scatter_gather(void)
 	uint8_t list[32];
 	uint64_t oid = create();
 	struct call call = make(OSD_SA_READ, PID, oid);
-	struct osd_continuation_writer writer;
+	struct osd_wr writer;
 
 	write_text(oid, 0, "hello world");
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(pieces); i++)
 		osd_put_be(list + i * 8, pieces[i], 8);
 	osd_put_be(list + 8, 8, 8); /* the first piece asks for three bytes too many */
-	CHECK(osd_continuation_begin(&writer, call.out, sizeof(call.out), OSD_SA_READ));
-	CHECK(osd_continuation_add(&writer, OSD_DESC_SG_LIST, list, sizeof(list)));
-	call.out_length = writer.used;
-	call.cdb.continuation_length = (uint32_t)writer.used;
+	writer = osd_wr_init(call.out, sizeof(call.out));
+	osd_continuation_begin(&writer, OSD_SA_READ);
+	osd_continuation_add(&writer, OSD_DESC_SG_LIST, list, sizeof(list));
+	call.out_length = osd_wr_used(&writer);
+	call.cdb.continuation_length = (uint32_t)osd_wr_used(&writer);
 	call.cdb.length = 11;
 	CHECK_EQ(run(&call), OSD_SAM_CHECK_CONDITION);
 	CHECK_EQ(call.sense.asc_ascq, 0x3b17);

@@ -95,7 +95,6 @@ static enum osd_status command_on(struct osd_objects *objects, const struct osd_
 		.addressed = collection,
 		.objects = objects,
 		.facts = *facts,
-		.grant = &request.security.proof.grant,
 	};
 
 	return osd_cmd_remove_collection(&ctx);

@@ -85,8 +85,7 @@ static enum osd_status name_it(struct osd_object_id id, enum osd_object_type typ
 					  .addressed = id,
 					  .objects = objects,
 					  .functions = functions,
-					  .attributes = &params,
-					  .grant = &request.security.proof.grant};
+					  .attributes = &params};
 
 	CHECK_EQ(osd_authorise_sources(&ctx), OSD_OK);
 	if (replaced.partition_id) {
@@ -166,8 +165,7 @@ static enum osd_status write_it(const uint8_t *data, size_t length)
 					  .attributes = &params,
 					  .command_data = data,
 					  .command_data_length = length,
-					  .data_flags = OSD_DATA_CHECKED,
-					  .grant = &request.security.proof.grant};
+					  .data_flags = OSD_DATA_CHECKED};
 	enum osd_status status;
 
 	CHECK_EQ(osd_object_get(objects, shown, &ctx.object), OSD_OK);
@@ -297,7 +295,7 @@ static enum osd_status run(uint16_t action)
 	static const uint8_t all[8]; /* no criteria */
 	const bool query = action == OSD_SA_QUERY;
 	uint8_t segment[64];
-	struct osd_continuation_writer writer;
+	struct osd_wr writer;
 	struct osd_extension extension = {
 		.grant = grant_of(second.object_id, OSD_PERM_READ | OSD_PERM_WRITE)};
 	struct osd_request request = {
@@ -315,16 +313,17 @@ static enum osd_status run(uint16_t action)
 	struct osd_command_context ctx = {.request = &request,
 					  .def = request.def,
 					  .addressed = request.object,
-					  .objects = objects,
-					  .grant = &request.security.proof.grant};
+					  .objects = objects};
 
 	if (!query) {
 		request.decoded.source_collection_id = second.object_id;
 	} else {
 		request.decoded.matches_collection_id = second.object_id;
-		CHECK(osd_continuation_begin(&writer, segment, sizeof(segment), action));
-		CHECK(osd_continuation_add(&writer, OSD_DESC_QUERY_LIST, all, sizeof(all)));
-		CHECK_EQ(osd_continuation_open(segment, writer.used, action, &ctx.continuation),
+		writer = osd_wr_init(segment, sizeof(segment));
+		osd_continuation_begin(&writer, action);
+		osd_continuation_add(&writer, OSD_DESC_QUERY_LIST, all, sizeof(all));
+		CHECK_EQ(osd_continuation_open(segment, osd_wr_used(&writer), action,
+					       &ctx.continuation),
 			 OSD_OK);
 	}
 	return request.def->execute(&ctx);

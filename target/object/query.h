@@ -32,7 +32,8 @@ struct osd_query {
 	/* Any collection; OSD_OBJECTS_COLLECTION: the whole partition. */
 	struct osd_object_id collection;
 	bool match_all; /* every criterion, else at least one */
-	const struct osd_criterion *criteria; /* page < OSD_PAGE_PARTITION_BASE; else OSD_E_CDB_FIELD */
+	/* Their pages are below OSD_PAGE_PARTITION_BASE; else OSD_E_CDB_FIELD. */
+	const struct osd_criterion *criteria;
 	size_t count; /* 0: every member that is a user object */
 	/* False in *ret_sees hides a match from the answer; NULL: none is hidden. with_tag: as in
 	 * osd_txn_facts. */

@@ -138,8 +138,7 @@ static bool layout_is_ours(const struct tgt_lu *lu)
 	       !memcmp(attrs->vendor_id, "IET", 4) && attrs->version_desc[0] == 0x0340 &&
 	       attrs->lu_vpd[TGT_VPD(0x80)] && attrs->lu_vpd[TGT_VPD(0x83)] &&
 	       attrs->lu_vpd[TGT_VPD(OSD_VPD_OSD)] &&
-	       attrs->lu_vpd[TGT_VPD(OSD_VPD_OSD)]->size == BLOCK_LIMITS_BYTES &&
-	       lu->config;
+	       attrs->lu_vpd[TGT_VPD(OSD_VPD_OSD)]->size == BLOCK_LIMITS_BYTES && lu->config;
 }
 
 static void shim_lu_free(struct shim_lu *shim)
@@ -206,8 +205,7 @@ static int open_unit(struct shim_lu *shim, const char *path)
 	}
 	if (replace_vpd(shim->lu, OSD_VPD_TOKEN, osd_unit_token(shim->unit),
 			OSD_SECURITY_TOKEN_BYTES) &&
-	    set_store_pages(shim->lu, osd_unit_serial(shim->unit),
-			    osd_unit_system_id(shim->unit)))
+	    set_store_pages(shim->lu, osd_unit_serial(shim->unit), osd_unit_system_id(shim->unit)))
 		shim->completions = shim_completions_create(&shim->unit, shim_cmd_finish);
 	if (!shim->completions) {
 		osd_error("lun %u: cannot add an event to tgtd's loop", (unsigned)shim->lu->lun);

@@ -108,7 +108,8 @@ void osd_figures_write(const struct osd_figures *figures, struct osd_json *json)
 
 	osd_json_open(json, "commands", '[');
 	for (size_t i = 0; i < figures->row_count; i++)
-		write_row(&figures->rows[i], osd_command_at(i)->name, json);
+		write_row(&figures->rows[i],
+			  osd_service_action_name(osd_command_at(i)->service_action), json);
 	write_row(&figures->rows[figures->row_count], "unknown", json);
 	osd_json_close(json, ']');
 	osd_json_open(json, "command_seconds", '{');

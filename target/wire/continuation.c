@@ -5,8 +5,6 @@
 #include "base/util.h"
 #include "wire/cursor.h"
 
-#define ICV_AT 8
-
 /* May a segment of this service action carry this descriptor?  (osd2-wire 4.3) */
 static bool carries(uint16_t service_action, uint16_t type)
 {
@@ -111,16 +109,14 @@ enum osd_status osd_continuation_open(const uint8_t *segment, size_t length,
 				      uint16_t service_action,
 				      struct osd_continuation *ret_continuation)
 {
-	struct osd_continuation c = {.service_action = service_action};
+	struct osd_continuation c;
 
-	if (length == 0) {
-		*ret_continuation = c;
+	*ret_continuation = (struct osd_continuation){NULL, NULL};
+	if (length == 0)
 		return OSD_OK;
-	}
 	if (length < OSD_CONTINUATION_HEADER || length % 8 ||
 	    segment[0] != OSD_CONTINUATION_FORMAT || osd_get_be(segment + 2, 2) != service_action)
 		return OSD_E_CDB_FIELD;
-	c.icv = segment + ICV_AT;
 	c.at = segment + OSD_CONTINUATION_HEADER;
 	if (!check_descriptors(osd_rd_init(c.at, length - OSD_CONTINUATION_HEADER), service_action,
 			       &c.end))
@@ -190,37 +186,24 @@ enum osd_status osd_precondition_decode(const struct osd_descriptor *descriptor,
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-bool osd_continuation_begin(struct osd_continuation_writer *writer, void *buffer, size_t capacity,
-			    uint16_t service_action)
+void osd_continuation_begin(struct osd_wr *writer, uint16_t service_action)
 {
-	struct osd_wr w = osd_wr_init(buffer, capacity);
-
-	osd_wr_be(&w, OSD_CONTINUATION_FORMAT, 1);
-	osd_wr_zero(&w, 1);
-	osd_wr_be(&w, service_action, 2);
-	osd_wr_zero(&w, OSD_CONTINUATION_HEADER - 4);
-	*writer = (struct osd_continuation_writer){buffer, capacity, osd_wr_used(&w)};
-	return !w.bad;
+	osd_wr_be(writer, OSD_CONTINUATION_FORMAT, 1);
+	osd_wr_zero(writer, 1);
+	osd_wr_be(writer, service_action, 2);
+	osd_wr_zero(writer, OSD_CONTINUATION_HEADER - 4);
 }
 
-bool osd_continuation_add(struct osd_continuation_writer *writer, uint16_t type,
-			  const void *content, size_t length)
+void osd_continuation_add(struct osd_wr *writer, uint16_t type, const void *content, size_t length)
 {
-	struct osd_wr w =
-		osd_wr_init(writer->start + writer->used, writer->capacity - writer->used);
 	uint8_t pad = (uint8_t)(-length & 7);
 
-	if (length > OSD_CONTINUATION_MAX)
-		return false;
-	osd_wr_be(&w, type, 2);
-	osd_wr_zero(&w, 1);
-	osd_wr_be(&w, pad, 1);
-	osd_wr_be(&w, length, 4);
-	osd_wr_bytes(&w, content, length);
-	osd_wr_zero(&w, pad);
-	if (!w.bad)
-		writer->used += osd_wr_used(&w);
-	return !w.bad;
+	osd_wr_be(writer, type, 2);
+	osd_wr_zero(writer, 1);
+	osd_wr_be(writer, pad, 1);
+	osd_wr_be(writer, length, 4);
+	osd_wr_bytes(writer, content, length);
+	osd_wr_zero(writer, pad);
 }
 
 /* ---- scatter/gather ------------------------------------------------------------------------ */

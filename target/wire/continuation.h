@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "wire/cursor.h"
 #include "wire/osd2.h"
 
 #define OSD_CONTINUATION_FIELD       48 /* CDB byte */
@@ -33,8 +34,6 @@ struct osd_descriptor {
 };
 
 struct osd_continuation {
-	uint16_t service_action;
-	const uint8_t *icv; /* 32 bytes; not checked under NOSEC */
 	const uint8_t *at, *end;
 };
 
@@ -74,15 +73,9 @@ struct osd_precondition {
 enum osd_status osd_precondition_decode(const struct osd_descriptor *descriptor,
 					struct osd_precondition *ret_precondition);
 
-/* Writes a segment: begin, descriptors, end; false from any once it does not fit capacity. */
-struct osd_continuation_writer {
-	uint8_t *start;
-	size_t capacity, used;
-};
-bool osd_continuation_begin(struct osd_continuation_writer *writer, void *buffer, size_t capacity,
-			    uint16_t service_action);
-bool osd_continuation_add(struct osd_continuation_writer *writer, uint16_t type,
-			  const void *content, size_t length);
+/* Writes a segment: begin, then its descriptors.  writer->bad: it does not fit. */
+void osd_continuation_begin(struct osd_wr *writer, uint16_t service_action);
+void osd_continuation_add(struct osd_wr *writer, uint16_t type, const void *content, size_t length);
 
 /* A scatter/gather list: pieces of the object, in the order their bytes lie in the data buffer. */
 struct osd_sg_list {

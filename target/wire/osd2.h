@@ -115,7 +115,6 @@ enum osd_collection_type {
 #define OSD_OPTION_ISOLATION_MASK 0x07
 
 /* OSC's data distribution types, b1-b0 of byte 10 with osc-compat (osd2-wire 3.5). */
-#define OSD_DDT_CONTIGUOUS 0
 #define OSD_DDT_SGL        1
 #define OSD_DDT_VEC        2
 #define OSD_DDT_MASK       3
@@ -220,8 +219,8 @@ enum osd_permission {
 /* The first page of the range of a type of objects. */
 static inline uint32_t osd_page_base(enum osd_object_type type)
 {
-	return type == OSD_ROOT	       ? OSD_PAGE_ROOT_BASE
-	       : type == OSD_PARTITION  ? OSD_PAGE_PARTITION_BASE
+	return type == OSD_ROOT		? OSD_PAGE_ROOT_BASE
+	       : type == OSD_PARTITION	? OSD_PAGE_PARTITION_BASE
 	       : type == OSD_COLLECTION ? OSD_PAGE_COLLECTION_BASE
 					: 0;
 }
@@ -232,7 +231,6 @@ static inline bool osd_page_is_of(enum osd_object_type type, uint32_t page)
 }
 
 /* Standard pages, relative to the range's base. */
-#define OSD_REL_DIRECTORY   0
 #define OSD_REL_INFORMATION 1
 #define OSD_REL_QUOTAS      2
 #define OSD_REL_TIMESTAMPS  3
@@ -241,7 +239,6 @@ static inline bool osd_page_is_of(enum osd_object_type type, uint32_t page)
 #define OSD_REL_RECOVERY    6 /* error recovery: damage found */
 
 /* Attribute numbers used in more than one place. */
-#define OSD_INFO_PARTITION_ID    0x1
 #define OSD_INFO_OBJECT_ID       0x2
 #define OSD_INFO_SYSTEM_ID       0x3 /* root */
 #define OSD_INFO_SERIAL          0x8 /* root */
@@ -250,8 +247,6 @@ static inline bool osd_page_is_of(enum osd_object_type type, uint32_t page)
 #define OSD_INFO_LOGICAL_LENGTH  0x82
 #define OSD_TIME_CREATED         1
 #define OSD_TIME_ATTR_ACCESSED   2
-#define OSD_TIME_ATTR_MODIFIED   3
-#define OSD_TIME_DATA_ACCESSED   4
 #define OSD_TIME_DATA_MODIFIED   5
 #define OSD_TIME_BYPASS          0xfffffffeu
 #define OSD_SEC_CLOCK            0x9

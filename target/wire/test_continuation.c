@@ -10,7 +10,7 @@
 static void test_pieces(void)
 {
 	struct golden frame = golden("continuation.read_pieces");
-	struct osd_continuation_writer writer;
+	struct osd_wr writer;
 	struct osd_continuation continuation;
 	struct osd_descriptor descriptor;
 	struct osd_sg_list list;
@@ -30,10 +30,12 @@ static void test_pieces(void)
 	CHECK_EQ(osd_sg_list_open(&descriptor, UINT64_MAX - 65536, READ_LENGTH, &list),
 		 OSD_E_CDB_FIELD);
 
-	CHECK(osd_continuation_begin(&writer, buffer, sizeof(buffer), OSD_SA_READ));
-	CHECK(osd_continuation_add(&writer, OSD_DESC_SG_LIST, frame.bytes + 48, 32));
-	CHECK(!osd_continuation_add(&writer, OSD_DESC_SG_LIST, frame.bytes + 48, 32));
-	CHECK_BYTES(buffer, writer.used, frame.bytes, frame.length);
+	writer = osd_wr_init(buffer, sizeof(buffer));
+	osd_continuation_begin(&writer, OSD_SA_READ);
+	osd_continuation_add(&writer, OSD_DESC_SG_LIST, frame.bytes + 48, 32);
+	CHECK_BYTES(buffer, osd_wr_used(&writer), frame.bytes, frame.length);
+	osd_continuation_add(&writer, OSD_DESC_SG_LIST, frame.bytes + 48, 32);
+	CHECK(writer.bad);
 }
 
 static void test_sum_overflow(void)
@@ -52,7 +54,7 @@ static void test_sum_overflow(void)
 static void test_exec(void)
 {
 	struct golden frame = golden("continuation.exec"), params = golden("exec_params.small");
-	struct osd_continuation_writer writer;
+	struct osd_wr writer;
 	struct osd_continuation continuation;
 	struct osd_descriptor descriptor;
 	uint8_t buffer[112];
@@ -61,9 +63,10 @@ static void test_exec(void)
 		 OSD_OK);
 	CHECK(osd_continuation_find(&continuation, OSD_DESC_EXEC_PARAMS, &descriptor));
 	CHECK_BYTES(descriptor.content, descriptor.length, params.bytes, params.length);
-	CHECK(osd_continuation_begin(&writer, buffer, sizeof(buffer), OSD_SA_EXEC));
-	CHECK(osd_continuation_add(&writer, OSD_DESC_EXEC_PARAMS, params.bytes, params.length));
-	CHECK_BYTES(buffer, writer.used, frame.bytes, frame.length);
+	writer = osd_wr_init(buffer, sizeof(buffer));
+	osd_continuation_begin(&writer, OSD_SA_EXEC);
+	osd_continuation_add(&writer, OSD_DESC_EXEC_PARAMS, params.bytes, params.length);
+	CHECK_BYTES(buffer, osd_wr_used(&writer), frame.bytes, frame.length);
 }
 
 static void test_copy_source(void)
