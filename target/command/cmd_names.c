@@ -52,9 +52,8 @@ static enum osd_status check_in_view(struct osd_naming *naming)
 static enum osd_status look_up(struct osd_naming *naming)
 {
 	unsigned component = 0;
-	enum osd_status status =
-		osd_name_lookup(naming->txn, naming->from, osd_naming_name(naming->params.path),
-				&naming->place, &component, &naming->names);
+	enum osd_status status = osd_name_lookup(naming->txn, naming->from, naming->params.path,
+						 &naming->place, &component, &naming->names);
 
 	if (status != OSD_OK)
 		return osd_naming_fail_at(naming, status, component);

@@ -273,10 +273,7 @@ enum osd_status osd_names_listing(struct osd_command_context *ctx, struct osd_tx
 	uint64_t room =
 		OSD_MIN(request->decoded.result_allocation_length, request->data_in_capacity);
 	struct listing listing = {.most = params->most ? params->most : UINT32_MAX};
-	const struct osd_name_range range = {
-		.after = {params->other.bytes, params->other.length},
-		.prefix = {params->prefix.bytes, params->prefix.length},
-	};
+	const struct osd_name_range range = {.after = params->other, .prefix = params->prefix};
 	enum osd_status status;
 
 	if (room < OSD_NAME_LIST_HEADER)

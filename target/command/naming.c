@@ -52,7 +52,7 @@ enum osd_status osd_naming_fail_at(struct osd_naming *naming, enum osd_status st
 }
 
 enum osd_status osd_naming_fail_last(struct osd_naming *naming, enum osd_status status,
-				     struct osd_name_text path)
+				     struct osd_name path)
 {
 	unsigned last = 0;
 
@@ -143,7 +143,7 @@ enum osd_status osd_naming_may_use(struct osd_naming *naming, struct osd_object_
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 /* Takes the name of a partition off a path. */
-static enum osd_status enter(struct osd_naming *naming, struct osd_name_text *path,
+static enum osd_status enter(struct osd_naming *naming, struct osd_name *path,
 			     uint64_t *ret_partition_id)
 {
 	const uint8_t *slash = memchr(path->bytes, '/', path->length);
@@ -168,7 +168,7 @@ static enum osd_status enter(struct osd_naming *naming, struct osd_name_text *pa
 	return may_enter(naming, *ret_partition_id);
 }
 
-static bool has_slash(struct osd_name_text path)
+static bool has_slash(struct osd_name path)
 {
 	return path.length && memchr(path.bytes, '/', path.length);
 }
@@ -229,7 +229,7 @@ enum osd_status osd_naming_begin(struct osd_naming *naming)
 	return status == OSD_OK && naming->from.partition_id ? check_view(naming) : status;
 }
 
-enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name_text path,
+enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name path,
 				  uint16_t permissions, struct osd_name_place *ret_place)
 {
 	const struct osd_name_params *params = &naming->params;
@@ -238,9 +238,8 @@ enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name_tex
 			      : params->verb == OSD_NAME_CREATE &&
 					!(params->flags & OSD_NAME_OPEN_EXISTING);
 	unsigned component = 0;
-	enum osd_status status =
-		(is_new ? osd_name_follow_to_new : osd_name_follow)(
-			naming->txn, naming->from, osd_naming_name(path), ret_place, &component);
+	enum osd_status status = (is_new ? osd_name_follow_to_new : osd_name_follow)(
+		naming->txn, naming->from, path, ret_place, &component);
 
 	if (status == OSD_OK && path.length == 0 && naming->params.verb != OSD_NAME_LIST)
 		status = OSD_E_PARAM_FIELD;

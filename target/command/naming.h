@@ -33,7 +33,7 @@ enum osd_status osd_naming_fail_at(struct osd_naming *naming, enum osd_status st
 				   unsigned component);
 /* About the last name of a path. */
 enum osd_status osd_naming_fail_last(struct osd_naming *naming, enum osd_status status,
-				     struct osd_name_text path);
+				     struct osd_name path);
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
@@ -43,11 +43,6 @@ enum osd_status osd_naming_load(struct osd_command_context *ctx, uint8_t **ret_c
 				struct osd_name_params *ret_params);
 
 /* ---- steps ----------------------------------------------------------------------------------- */
-
-static inline struct osd_name osd_naming_name(struct osd_name_text text)
-{
-	return (struct osd_name){text.bytes, text.length};
-}
 
 /* Finds where the paths begin.  If the CDB addresses the root, the first name of a path with more names is a
  * partition's.  A capability of the root does not reach into it: that needs NOSEC on both.  OSD_E_CONTRACT: names
@@ -59,7 +54,7 @@ enum osd_status osd_naming_may_use(struct osd_naming *naming, struct osd_object_
 				   uint16_t permissions);
 /* Follows a path, which only LIST may leave empty, and checks the directory that has its last name.  If CREATE
  * or PUT needs a new name, osd_naming_give() finds out whether it exists. */
-enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name_text path,
+enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name path,
 				  uint16_t permissions, struct osd_name_place *ret_place);
 /* The path has its last name, and it is that of the object that is expected. */
 enum osd_status osd_naming_must_exist(struct osd_naming *naming);

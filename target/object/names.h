@@ -15,14 +15,10 @@
 
 #include "base/status.h"
 #include "object/object.h"
+#include "wire/name_list.h"
 
 #define OSD_NAME_MAX  255u
 #define OSD_NAMES_MAX 65536u /* of one object: REMOVE takes all of them in one transaction */
-
-struct osd_name {
-	const uint8_t *bytes; /* borrowed */
-	size_t length;
-};
 
 /* Whether it may be a name: 1 to OSD_NAME_MAX bytes without '/' and NUL, and neither "." nor "..". */
 bool osd_name_is_valid(struct osd_name name);

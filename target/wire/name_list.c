@@ -77,11 +77,9 @@ static int wrong_field(const struct osd_name_params *params, const struct verb *
 	return has_extra(verb, HAS_EXPECTED, params->expected) ? AT_EXPECTED : -1;
 }
 
-static struct osd_name_text take_text(struct osd_rd *r, size_t length)
+static struct osd_name take_text(struct osd_rd *r, size_t length)
 {
-	struct osd_name_text text = {osd_rd_bytes(r, length), length};
-
-	return text;
+	return (struct osd_name){osd_rd_bytes(r, length), length};
 }
 
 enum osd_status osd_name_params_decode(const uint8_t *bytes, size_t length,

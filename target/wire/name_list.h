@@ -41,7 +41,7 @@ enum osd_name_flags {
 	OSD_NAME_EACH = 0x20,	       /* LIST: the attributes to get are those of each entry */
 };
 
-struct osd_name_text {
+struct osd_name {
 	const uint8_t *bytes; /* borrowed */
 	size_t length;
 };
@@ -56,9 +56,9 @@ struct osd_name_params {
 	uint32_t checksum;	    /* PUT with OSD_NAME_CHECKSUM */
 	size_t data_at;		    /* PUT: where the data begin in Data-Out */
 	uint64_t expected;	    /* the object that the path must name; 0: any */
-	struct osd_name_text path;
-	struct osd_name_text other; /* RENAME: the new path; LINK: the object's; LIST: begin after it */
-	struct osd_name_text prefix; /* LIST */
+	struct osd_name path;
+	struct osd_name other;	/* RENAME: the new path; LINK: the object's; LIST: begin after it */
+	struct osd_name prefix; /* LIST */
 };
 
 /* length: of Data-Out; bytes has the first OSD_NAME_PARAMS_MAX of them, or all if they are fewer.
