@@ -2,8 +2,6 @@
 /* current.c -- see current.h. */
 #include "command/current.h"
 
-#include <inttypes.h>
-
 #include "base/crc32c.h"
 #include "base/util.h"
 #include "command/osc.h"
@@ -17,16 +15,10 @@
 
 static const struct row {
 	uint32_t number;
-	uint8_t length;
-	uint8_t reserved; /* bytes behind it in the page form */
-	const char *what;
+	uint8_t reserved; /* bytes behind the value in the page form */
 } rows[] = {
-	{RESPONSE_ICV, OSD_MAC_LENGTH, 0, "response integrity check value; zero under NOSEC"},
-	{OSD_CURRENT_TYPE, 1, 3, "type of the object addressed or made"},
-	{OSD_CURRENT_PARTITION_ID, 8, 0, "its partition id"},
-	{OSD_CURRENT_OBJECT_ID, 8, 0, "its object id; of many made, the highest"},
-	{OSD_CURRENT_APPEND_START, 8, 0, "where APPEND wrote"},
-	{OSD_CURRENT_CAPACITY, 8, 0, "change in used capacity, signed"},
+	{RESPONSE_ICV, 0},	    {OSD_CURRENT_TYPE, 3},	   {OSD_CURRENT_PARTITION_ID, 0},
+	{OSD_CURRENT_OBJECT_ID, 0}, {OSD_CURRENT_APPEND_START, 0}, {OSD_CURRENT_CAPACITY, 0},
 };
 
 static void put_principal(const struct osd_request *request, struct osd_wr *w)
@@ -145,21 +137,4 @@ size_t osd_current_page(const struct osd_request *request, uint8_t page[OSD_CURR
 	}
 	osd_put_be(page + 4, osd_wr_used(&w) - PAGE_HEADER, 4);
 	return osd_wr_used(&w);
-}
-
-void osd_current_print_table(FILE *out)
-{
-	const char *name = "T10 Current Command";
-	unsigned form = 0;
-
-	fprintf(out, "%08" PRIX32 "\t%s\t0\t%u\tno\tpage identification\n",
-		OSD_PAGE_CURRENT_COMMAND, name, IDENTIFICATION_BYTES);
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
-		fprintf(out, "%08" PRIX32 "\t%s\t%" PRIX32 "\t%u\tno\t%s\n",
-			OSD_PAGE_CURRENT_COMMAND, name, rows[i].number, rows[i].length,
-			rows[i].what);
-		form += rows[i].length + rows[i].reserved;
-	}
-	fprintf(out, "%08" PRIX32 "\t%s\tform\t%u\tno\tlength of the page form\n",
-		OSD_PAGE_CURRENT_COMMAND, name, form);
 }

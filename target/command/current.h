@@ -4,8 +4,6 @@
 #ifndef OSD_COMMAND_CURRENT_H
 #define OSD_COMMAND_CURRENT_H
 
-#include <stdio.h>
-
 #include "command/request.h"
 #include "wire/attr_list.h"
 
@@ -16,7 +14,5 @@ enum osd_status osd_current_entries(const struct osd_request *request, uint32_t 
 				    struct osd_attr_writer *writer);
 /* The page form; returns its length. */
 size_t osd_current_page(const struct osd_request *request, uint8_t page[OSD_CURRENT_PAGE_BYTES]);
-/* Its attributes in the columns of osd_attr_print_table. */
-void osd_current_print_table(FILE *out);
 
 #endif

@@ -2,10 +2,12 @@
 /* listings.c -- see listings.h. */
 #include "harness/listings.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "command/current.h"
 #include "command/sense_table.h"
 #include "command/table.h"
 
@@ -79,6 +81,28 @@ void harness_list_commands(void)
 	qsort(actions, OSD_ARRAY_SIZE(actions), sizeof(actions[0]), by_code);
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(actions); i++)
 		print_action(&actions[i]);
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+static void print_current(const char *number, unsigned length, const char *meaning)
+{
+	printf("%08" PRIX32 "\tT10 Current Command\t%s\t%u\tno\t%s\n", OSD_PAGE_CURRENT_COMMAND,
+	       number, length, meaning);
+}
+
+/* The Current Command page is the command's own; all others are those of objects. */
+void harness_list_attributes(void)
+{
+	osd_attr_print_table(stdout);
+	print_current("0", 40, "page identification");
+	print_current("1", 32, "response integrity check value; zero under NOSEC");
+	print_current("2", 1, "type of the object addressed or made");
+	print_current("3", 8, "its partition id");
+	print_current("4", 8, "its object id; of many made, the highest");
+	print_current("5", 8, "where APPEND wrote");
+	print_current("6", 8, "change in used capacity, signed");
+	print_current("form", OSD_CURRENT_PAGE_BYTES - 8, "length of the page form");
 }
 
 /* ---- sense data ------------------------------------------------------------------------------ */

@@ -5,6 +5,8 @@
 
 /* Code, name, supported, object types, permissions. */
 void harness_list_commands(void);
+/* Of the standard attributes: page, its name, number, length, whether it can be set, meaning. */
+void harness_list_attributes(void);
 /* Condition, SAM status, key, ASC/ASCQ, field, descriptors, what they hold. */
 void harness_list_sense(void);
 

@@ -23,7 +23,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "command/current.h"
 #include "command/table.h"
 #include "harness/listings.h"
 #include "unit/unit.h"
@@ -289,8 +288,7 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	if (argc == 2 && !strcmp(argv[1], "--list-attributes")) {
-		osd_attr_print_table(stdout);
-		osd_current_print_table(stdout);
+		harness_list_attributes();
 		return EXIT_SUCCESS;
 	}
 	if (argc != 2 || !strcmp(argv[1], "--help"))
