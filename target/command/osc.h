@@ -19,14 +19,11 @@ bool osd_osc_forgives(const struct osd_request *request, enum osd_status status)
 enum osd_status osd_osc_segment(struct osd_request *request, uint8_t **ret_segment,
 				size_t *ret_length);
 
-/* The attributes of the objects that one CREATE made: OSC sends the first attribute of all of them,
- * then the second (9-7). */
-enum osd_status osd_osc_get_created(struct osd_request *request, struct osd_txn *txn);
-
 /* Whether the command is refused because it sets page 0 with CDBFMT 1, which otherwise sets nothing (9-13). */
 bool osd_osc_refuses_page_zero(const struct osd_request *request);
 
-/* Whether attributes of many objects come with an id before each entry, not in a group for each object. */
+/* Whether attributes of many objects come with an id before each entry, not in a group for each object; those of the
+ * objects that one CREATE made come attribute by attribute (9-7). */
 bool osd_osc_lists_pairs(const struct osd_request *request);
 
 /* Whether the Current Command page has this attribute: OSC knows no change in used capacity. */

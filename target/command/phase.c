@@ -2,6 +2,7 @@
 /* phase.c -- see phase.h. */
 #include "command/phase.h"
 
+#include "base/util.h"
 #include "command/attributes.h"
 #include "command/context.h"
 #include "command/osc.h"
@@ -22,11 +23,17 @@ unsigned osd_phase_txn_flags(const struct osd_request *request)
 	return flags;
 }
 
-static struct osd_object_id made_object(const struct osd_request *request, uint32_t index)
+/* The objects that the command made, or the one addressed. */
+static uint32_t object_count(const struct osd_request *request)
 {
-	struct osd_object_id id = request->object;
+	return OSD_MAX(request->made_count, 1u);
+}
 
-	id.object_id -= request->made_count - 1 - index;
+static struct osd_object_id object_at(const struct osd_request *request, uint32_t index)
+{
+	struct osd_object_id id = request->object; /* the last one */
+
+	id.object_id -= object_count(request) - 1 - index;
 	return id;
 }
 
@@ -87,43 +94,65 @@ enum osd_status osd_phase_set_of(struct osd_request *request, struct osd_txn *tx
 	return status;
 }
 
-/* Objects the command made take any attribute; others none but job control while unfinished. */
 enum osd_status osd_phase_set(struct osd_request *request, struct osd_txn *txn)
 {
-	enum osd_status status;
+	enum osd_status status = OSD_OK;
+	bool unfinished;
 
 	if (!request->attributes || !request->attributes->sets)
 		return OSD_OK;
 	request->initiated |= OSD_FN_SET_ATTR;
 	request->set_change = 0; /* an attempt before this one was rolled back */
-	if (request->made_count) {
-		for (uint32_t i = 0; i < request->made_count; i++) {
-			status = osd_phase_set_of(request, txn, made_object(request, i), false,
-						  &request->set_change);
-			if (status != OSD_OK)
-				return status;
-		}
-	} else {
+	if (!request->made_count)
 		status = osd_validate_unmarked(txn, request->object, request->object_type);
-		if (status != OSD_OK && status != OSD_E_JOB_IN_WAY)
-			return status;
-		status = osd_phase_set_of(request, txn, request->object, status == OSD_E_JOB_IN_WAY,
+	unfinished = status == OSD_E_JOB_IN_WAY;
+	if (unfinished)
+		status = OSD_OK;
+	for (uint32_t i = 0; status == OSD_OK && i < object_count(request); i++)
+		status = osd_phase_set_of(request, txn, object_at(request, i), unfinished,
 					  &request->set_change);
-		if (status != OSD_OK)
-			return status;
+	if (status == OSD_OK)
+		request->completed |= OSD_FN_SET_ATTR;
+	return status;
+}
+
+static enum osd_status get_of_each(struct osd_request *request, struct osd_txn *txn,
+				   struct osd_attr_writer *writer)
+{
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t i = 0; status == OSD_OK && i < object_count(request); i++)
+		status = osd_attributes_group(request, txn, object_at(request, i), writer);
+	return status;
+}
+
+/* The first attribute of all objects, then the second. */
+static enum osd_status get_by_attribute(struct osd_request *request, struct osd_txn *txn,
+					struct osd_attr_writer *writer)
+{
+	struct osd_attr_list *list = &request->attributes->get_list;
+	const struct osd_attr_list all = *list;
+	struct osd_attr_list rest = all;
+	enum osd_status status = OSD_OK;
+	struct osd_attr attr;
+
+	while (status == OSD_OK && osd_attr_list_next(&rest, &attr)) {
+		list->end = rest.at; /* one entry of it */
+		status = get_of_each(request, txn, writer);
+		list->at = rest.at;
 	}
-	request->completed |= OSD_FN_SET_ATTR;
-	return OSD_OK;
+	*list = all;
+	return status;
 }
 
 static enum osd_status get_groups(struct osd_request *request, struct osd_txn *txn)
 {
 	struct osd_attr_writer writer;
-	enum osd_status status = OSD_OK;
+	enum osd_status status;
 
 	osd_attributes_groups_begin(request, &writer);
-	for (uint32_t i = 0; status == OSD_OK && i < request->made_count; i++)
-		status = osd_attributes_group(request, txn, made_object(request, i), &writer);
+	status = osd_osc_lists_pairs(request) ? get_by_attribute(request, txn, &writer)
+					      : get_of_each(request, txn, &writer);
 	if (status == OSD_OK)
 		osd_attributes_list_end(request, &writer);
 	return status;
@@ -139,8 +168,7 @@ enum osd_status osd_phase_get(struct osd_request *request, struct osd_txn *txn)
 	if (request->shows_version && txn)
 		osd_txn_show_version(txn, request->object, request->version);
 	if (request->made_count > 1 && request->attributes->format == OSD_CDBFMT_LIST)
-		status = osd_osc_lists_pairs(request) ? osd_osc_get_created(request, txn)
-						      : get_groups(request, txn);
+		status = get_groups(request, txn);
 	else
 		status = osd_attributes_get(request, txn, request->object);
 	if (status == OSD_OK)
