@@ -215,11 +215,6 @@ enum osd_status osd_background_removal(struct osd_backgrounds *all, struct osd_o
 	return osd_background_make_own(all, bytes, NULL, 0, ret_background);
 }
 
-struct osd_tracked *osd_background_tracked(struct osd_background *background)
-{
-	return background->tracked;
-}
-
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 void osd_background_start(struct osd_background *background, const struct osd_tracked *accepted)

@@ -71,7 +71,6 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 enum osd_status osd_background_removal(struct osd_backgrounds *backgrounds,
 				       struct osd_object_id collection,
 				       struct osd_background **ret_background);
-struct osd_tracked *osd_background_tracked(struct osd_background *background); /* borrowed */
 void osd_background_drop(struct osd_background *background); /* NULL is fine */
 OSD_DEFINE_CLEANUP(struct osd_background *, osd_background_drop)
 

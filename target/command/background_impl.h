@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* background_impl.h -- background commands from inside: for background.c, which runs them, and
- * background_recover.c, which finds those of the last run in the store. */
+/* background_impl.h -- background commands from inside: for background.c, which runs them,
+ * background_recover.c, which finds those of the last run in the store, and tracked_run.c, which makes them. */
 #ifndef OSD_COMMAND_BACKGROUND_IMPL_H
 #define OSD_COMMAND_BACKGROUND_IMPL_H
 

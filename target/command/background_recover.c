@@ -104,7 +104,7 @@ static void end(struct osd_backgrounds *all, struct found *found, enum osd_statu
 	found->tracked.def = &none;
 	if (row && row->tracked && row->tracked->leaves_nothing && !found->tracked.background &&
 	    osd_tracked_undo(&found->tracked, &removal) == OSD_OK)
-		osd_background_start(removal, osd_background_tracked(removal));
+		osd_background_start(removal, removal->tracked);
 	else
 		osd_tracked_fail(&found->tracked, status);
 }

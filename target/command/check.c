@@ -150,11 +150,11 @@ static enum osd_status copy_attributes(const struct osd_attr_params *params, str
 	return OSD_OK;
 }
 
-/* The range from the first byte to the last one.  An APPEND begins at the end. */
-static enum osd_status find_range(struct osd_command_context *ctx, struct osd_hook_frame *frame)
+/* The range from the first byte to the last one.  An APPEND begins at the end.  pieces: NULL: there is one. */
+static enum osd_status find_range(struct osd_command_context *ctx,
+				  const struct osd_descriptor *pieces, struct osd_hook_frame *frame)
 {
 	const struct osd_cdb *cdb = &ctx->request->decoded;
-	struct osd_descriptor descriptor;
 	struct osd_sg_list list;
 	uint64_t first = UINT64_MAX, last = 0, offset, length, end;
 	enum osd_status status;
@@ -162,16 +162,16 @@ static enum osd_status find_range(struct osd_command_context *ctx, struct osd_ho
 	frame->offset = ctx->def->bytes == OSD_BYTES_AT_END ? frame->old_length
 							    : cdb->starting_byte_address;
 	frame->length = cdb->length;
-	if (!ctx->copy || !osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor))
+	if (!pieces)
 		return OSD_OK;
-	status = osd_sg_list_open(&descriptor, cdb->starting_byte_address, cdb->length, &list);
+	status = osd_sg_list_open(pieces, cdb->starting_byte_address, cdb->length, &list);
 	if (status != OSD_OK)
 		return osd_command_fail(ctx->request, status, OSD_CONTINUATION_FIELD);
 	while (osd_sg_list_next(&list, &offset, &length)) {
 		if (length == 0)
 			continue;
 		first = OSD_MIN(first, offset);
-		end = length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
+		end = osd_add_capped(offset, length);
 		last = OSD_MAX(last, end);
 	}
 	frame->offset = OSD_MIN(first, last);
@@ -179,18 +179,9 @@ static enum osd_status find_range(struct osd_command_context *ctx, struct osd_ho
 	return OSD_OK;
 }
 
-static bool has_one_piece(const struct osd_command_context *ctx)
-{
-	struct osd_descriptor descriptor;
-
-	return !ctx->copy ||
-	       !osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor);
-}
-
 static enum osd_status copy_data(struct osd_command_context *ctx, struct check *check)
 {
-	if (!(ctx->def->flags & OSD_CMD_DATA_OUT) || !has_one_piece(ctx) ||
-	    ctx->command_data_length > OSD_CHECK_DATA_MAX)
+	if (!(ctx->def->flags & OSD_CMD_DATA_OUT) || ctx->command_data_length > OSD_CHECK_DATA_MAX)
 		return OSD_OK;
 	check->data = malloc(OSD_MAX(ctx->command_data_length, 1));
 	if (!check->data)
@@ -241,6 +232,8 @@ static enum osd_status look_at(struct osd_command_context *ctx, struct check *ch
 
 static enum osd_status fill(struct osd_command_context *ctx, struct check *check, unsigned events)
 {
+	struct osd_descriptor pieces;
+	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &pieces);
 	enum osd_status status = look_at(ctx, check);
 
 	check->frame.events = events;
@@ -249,10 +242,10 @@ static enum osd_status fill(struct osd_command_context *ctx, struct check *check
 	check->frame.object_id = ctx->addressed.object_id;
 	check->frame.now_msec = osd_wall_msec();
 	if (status == OSD_OK && ctx->def->events & (OSD_HOOK_WRITE | OSD_HOOK_CREATE))
-		status = find_range(ctx, &check->frame);
+		status = find_range(ctx, scattered ? &pieces : NULL, &check->frame);
 	if (status == OSD_OK)
 		status = copy_attributes(ctx->attributes, check);
-	return status == OSD_OK ? copy_data(ctx, check) : status;
+	return status == OSD_OK && !scattered ? copy_data(ctx, check) : status;
 }
 
 /* ---- the calls ---------------------------------------------------------------------------------- */

@@ -131,12 +131,6 @@ static enum osd_status begin_creation(struct osd_tracked *tracked, struct osd_tx
 	return status == OSD_OK && tracked->background ? osd_phase_get(request, txn) : status;
 }
 
-static enum osd_status copy_member(struct osd_tracked *tracked, struct osd_txn *txn,
-				   struct osd_object_id id)
-{
-	return osd_collection_add(txn, tracked->tracker, id.object_id);
-}
-
 static enum osd_status copy_step(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	enum osd_status status;
@@ -147,7 +141,7 @@ static enum osd_status copy_step(struct osd_tracked *tracked, struct osd_txn *tx
 	}
 	status = osd_txn_same(txn, source_of(tracked), tracked->other_created_ms);
 	if (status == OSD_OK)
-		status = osd_tracked_walk(tracked, txn, source_of(tracked), copy_member);
+		status = osd_tracked_walk(tracked, txn, source_of(tracked), osd_tracked_add);
 	if (status == OSD_E_NO_OBJECT) /* removed members count as missing: here the source was
 				        * removed */
 		return osd_command_fail(tracked->ctx->request, status, FIELD_SOURCE);

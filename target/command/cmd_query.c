@@ -297,12 +297,6 @@ static enum osd_status empty_step(struct osd_tracked *tracked, struct osd_txn *t
 	return status;
 }
 
-static enum osd_status join(struct osd_tracked *tracked, struct osd_txn *txn,
-			    struct osd_object_id id)
-{
-	return osd_collection_add(txn, tracked->tracker, id.object_id);
-}
-
 static enum osd_status query_step(struct osd_tracked *tracked, struct osd_txn *txn)
 {
 	struct osd_request *request = tracked->ctx->request;
@@ -319,7 +313,7 @@ static enum osd_status query_step(struct osd_tracked *tracked, struct osd_txn *t
 		return osd_command_fail(request, status, FIELD_OBJECT_ID);
 	if (status != OSD_OK)
 		return status;
-	status = osd_tracked_each(tracked, txn, tracked->ids, tracked->count, join);
+	status = osd_tracked_each(tracked, txn, tracked->ids, tracked->count, osd_tracked_add);
 	if (status != OSD_OK)
 		return status;
 	percent = osd_query_percent(tracked->query->walk);

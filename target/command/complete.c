@@ -122,8 +122,7 @@ static void build_sense(struct osd_request *request, enum osd_status status, boo
 	request->sense_length = osd_sense_encode(&sense, request->sense);
 }
 
-/* proved: sense data comes with every status, even GOOD, to carry the response check value. */
-static void complete_status(struct osd_request *request, enum osd_status status, bool proved)
+void osd_complete_status(struct osd_request *request, enum osd_status status, bool proved)
 {
 	bool tells = proved;
 
@@ -144,11 +143,6 @@ static void complete_status(struct osd_request *request, enum osd_status status,
 	}
 	if (tells)
 		build_sense(request, status, proved);
-}
-
-void osd_complete_status(struct osd_request *request, enum osd_status status)
-{
-	complete_status(request, status, false);
 }
 
 /* ---- lengths --------------------------------------------------------------------------------- */
@@ -212,7 +206,7 @@ static enum osd_status answer_of(const struct osd_request *request, enum osd_sta
 void osd_complete(struct osd_request *request, enum osd_status status)
 {
 	status = answer_of(request, status);
-	complete_status(request, status, osd_integrity_responds(request));
+	osd_complete_status(request, status, osd_integrity_responds(request));
 	if (status == OSD_OK || osd_status_keeps_data(status)) {
 		set_data_in(request);
 		request->data_out_used = data_out_used(request);

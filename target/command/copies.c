@@ -86,15 +86,11 @@ void osd_copies_end(struct osd_copies *copies, struct osd_copying *copying)
 	requeue_all(copies, copying->waiting);
 }
 
-static bool sets_length(const struct osd_command_context *ctx)
-{
-	return osd_attributes_sets(ctx->attributes, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH);
-}
-
 /* A command that does not use the data may still set its length, with an attribute. */
 static enum osd_data_use use_of(const struct osd_command_context *ctx)
 {
-	if (ctx->def->data_use == OSD_USE_NONE && sets_length(ctx))
+	if (ctx->def->data_use == OSD_USE_NONE &&
+	    osd_attributes_sets(ctx->attributes, OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH))
 		return OSD_USE_CHANGES;
 	return ctx->def->data_use;
 }

@@ -19,7 +19,7 @@ int main(void)
 	char message[256];
 
 	CHECK_EQ(osd_objects_open(&config, message, &objects), OSD_OK);
-	osd_complete_status(&request, osd_txn_run(objects, 0, lose, NULL));
+	osd_complete_status(&request, osd_txn_run(objects, 0, lose, NULL), false);
 	CHECK_EQ(request.sam_status, OSD_SAM_BUSY);
 	CHECK_EQ(request.sense_length, 0);
 	osd_objects_close(objects);

@@ -105,23 +105,20 @@ enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_t
 	uint16_t active = 0;
 	enum osd_status status = osd_tracking_active(txn, collection, false, &active);
 
-	if (status != OSD_OK)
-		return status;
-	return active ? osd_command_fail(request, OSD_E_CDB_FIELD, field) : OSD_OK;
+	return status == OSD_OK && active ? osd_command_fail(request, OSD_E_CDB_FIELD, field)
+					  : status;
 }
 
 /* Checks that the collection still is, or may become, this command's. */
 static enum osd_status hold_tracker(struct osd_tracked *tracked, struct osd_txn *txn)
 {
-	struct osd_request *request = tracked->ctx->request;
 	uint16_t active = 0;
 	enum osd_status status = osd_tracking_active(txn, tracked->tracker, true, &active);
 
-	if (status != OSD_OK)
-		return status;
-	return active && !tracked->claimed
-		       ? osd_command_fail(request, OSD_E_CDB_FIELD, tracked->tracker_field)
-		       : OSD_OK;
+	return status == OSD_OK && active && !tracked->claimed
+		       ? osd_command_fail(tracked->ctx->request, OSD_E_CDB_FIELD,
+					  tracked->tracker_field)
+		       : status;
 }
 
 /* The partition's id may belong to another partition by now, and so may the tracker's id. */
@@ -223,6 +220,12 @@ enum osd_status osd_tracked_walk(struct osd_tracked *tracked, struct osd_txn *tx
 	next->next_id = batch.next_id;
 	next->done = batch.next_id == 0;
 	return status;
+}
+
+enum osd_status osd_tracked_add(struct osd_tracked *tracked, struct osd_txn *txn,
+				struct osd_object_id member)
+{
+	return osd_collection_add(txn, tracked->tracker, member.object_id);
 }
 
 /* Another collection may have the id by now.  The command itself reports that there is none. */
@@ -342,7 +345,7 @@ static void tell_failure(struct osd_tracked *tracked, enum osd_status status)
 	struct osd_fault fault = ctx->request->fault;
 	enum osd_status outcome;
 
-	osd_complete_status(ctx->request, status);
+	osd_complete_status(ctx->request, status, false);
 	outcome = osd_txn_run(ctx->objects, OSD_TXN_INTERNAL, fail_in, tracked);
 	if (outcome != OSD_OK) /* the next start finds the record, and ends the command then */
 		osd_error("the Command Tracking page of collection 0x%" PRIx64 "/0x%" PRIx64

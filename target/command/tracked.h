@@ -90,6 +90,8 @@ enum osd_status osd_tracked_walk(struct osd_tracked *tracked, struct osd_txn *tx
 /* The same for each of ids. */
 enum osd_status osd_tracked_each(struct osd_tracked *tracked, struct osd_txn *txn,
 				 const uint64_t *ids, size_t count, osd_member_fn *fn);
+/* Adds the member to the tracker. */
+osd_member_fn osd_tracked_add;
 /* OSD_E_CDB_FIELD at that byte if a command is in progress on the collection. */
 enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_txn *txn,
 				       struct osd_object_id collection, uint16_t field);

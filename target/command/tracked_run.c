@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "command/background.h"
+#include "command/background_impl.h"
 #include "object/txn_run.h"
 
 struct acceptance {
@@ -33,7 +33,7 @@ enum osd_status osd_tracked_undo(struct osd_tracked *failed, struct osd_backgrou
 
 	if (status != OSD_OK)
 		return status;
-	removal = osd_background_tracked(background);
+	removal = background->tracked;
 	removal->tracker = failed->tracker;
 	removal->incarnation = failed->incarnation;
 	removal->background = removal->begun = removal->claimed = true;
@@ -52,7 +52,7 @@ static void leave_nothing(struct osd_tracked *tracked)
 	enum osd_status status = osd_tracked_undo(tracked, &background);
 
 	if (status == OSD_OK) {
-		removal = osd_background_tracked(background);
+		removal = background->tracked;
 		removal->unstoppable = true;
 		do
 			status = osd_tracked_step(removal);

@@ -6,7 +6,7 @@
 
 #include "wire/test_golden.h"
 
-static bool is_text(struct osd_name_text text, const char *wanted)
+static bool is_text(struct osd_name text, const char *wanted)
 {
 	return text.length == strlen(wanted) && memcmp(text.bytes, wanted, text.length) == 0;
 }
