@@ -276,10 +276,13 @@ static enum osd_status check_source(struct osd_command_context *ctx, const struc
 
 enum osd_status osd_authorise_sources(struct osd_command_context *ctx)
 {
-	struct osd_attr_walk walk = osd_attributes_to_set(ctx->attributes);
 	enum osd_status status = OSD_OK;
+	struct osd_attr_walk walk;
 	struct osd_attr attr;
 
+	if (!ctx->attributes || !ctx->attributes->sets)
+		return OSD_OK;
+	walk = osd_attributes_to_set(ctx->attributes);
 	while (status == OSD_OK && osd_attr_walk_next(&walk, &attr))
 		status = check_source(ctx, &attr);
 	return osd_status_is_gone(status)
