@@ -98,15 +98,6 @@ static uint64_t first_of(const struct osd_piece *pieces, size_t count)
 	return first;
 }
 
-/* ---- the version of the data ----------------------------------------------------------------- */
-
-/* An attribute of the same command shows this version, also if others have changed the data since. */
-static void show_version(struct osd_request *request, struct osd_data_version version)
-{
-	request->shows_version = true;
-	request->version = version;
-}
-
 /* ---- READ ------------------------------------------------------------------------------------ */
 
 /* Data-In always has the full LENGTH, with zeros after the logical end: initiators that treat
@@ -139,7 +130,7 @@ static enum osd_status read_pieces(struct osd_command_context *ctx)
 					&available);
 	if (status != OSD_OK)
 		return report_read(request, ctx->object, first_of(pieces, count), status);
-	show_version(request, check.found);
+	osd_request_show_version(request, check.found);
 	request->command_data_in = request->decoded.length;
 	return report_short(request, available);
 }
@@ -178,7 +169,7 @@ static enum osd_status read_stored(struct osd_command_context *ctx)
 				      (size_t)cdb->length, ctx->data_flags, &check, &got);
 	if (status != OSD_OK)
 		return report_read(request, ctx->object, cdb->starting_byte_address, status);
-	show_version(request, check.found);
+	osd_request_show_version(request, check.found);
 	if (got < cdb->length)
 		memset(request->data_in + got, 0, (size_t)cdb->length - got);
 	request->command_data_in = cdb->length;
@@ -259,7 +250,7 @@ static enum osd_status change_and_get(struct osd_command_context *ctx, struct os
 	request->append_start = change->start;
 	request->capacity_change = change->growth;
 	if (change->changed)
-		show_version(request, change->version);
+		osd_request_show_version(request, change->version);
 	return osd_phase_alone(ctx->objects, request);
 }
 

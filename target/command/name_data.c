@@ -132,8 +132,7 @@ static enum osd_status read_found(struct osd_naming *naming, struct osd_object *
 		return status;
 	if (status != OSD_OK)
 		return OSD_OK;
-	request->shows_version = true;
-	request->version = check.found;
+	osd_request_show_version(request, check.found);
 	osd_version_encode(check.found, version);
 	osd_name_data_encode(check.length, version, (uint32_t)got, header);
 	naming->outcome |= OSD_NAME_DATA;

@@ -174,4 +174,12 @@ struct osd_request {
 	struct osd_task task;
 };
 
+/* An attribute of the same command shows this version of the data, also if others have changed them since. */
+static inline void osd_request_show_version(struct osd_request *request,
+					    struct osd_data_version version)
+{
+	request->shows_version = true;
+	request->version = version;
+}
+
 #endif

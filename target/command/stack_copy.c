@@ -137,8 +137,7 @@ static enum osd_status read_plain(struct osd_request *request, struct osd_object
 
 	if (status != OSD_OK)
 		return status == OSD_E_BEYOND_END ? OSD_OK : status;
-	request->shows_version = true;
-	request->version = check.found;
+	osd_request_show_version(request, check.found);
 	request->fault.command_information = got;
 	return got == OSD_STAGE_DATA_MAX ? OSD_OK : OSD_E_SHORT_READ;
 }

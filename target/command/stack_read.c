@@ -232,8 +232,7 @@ static enum osd_status attempt(struct osd_command_context *ctx, struct osd_stack
 	if (status != OSD_OK)
 		return status;
 	answer->end = run->whole;
-	ctx->request->shows_version = true;
-	ctx->request->version = answer->key.version;
+	osd_request_show_version(ctx->request, answer->key.version);
 	if (run->whole == 0 || ctx->request->decoded.length == 0 || has_known_end(read))
 		return osd_stack_answer_end(answer);
 	if (turns_long(read))
@@ -279,8 +278,7 @@ static enum osd_status go_on(struct osd_command_context *ctx, struct osd_stack_r
 {
 	enum osd_status status = osd_stack_parts_load(read);
 
-	ctx->request->shows_version = true;
-	ctx->request->version = read->answer.key.version;
+	osd_request_show_version(ctx->request, read->answer.key.version);
 	return status == OSD_OK ? begin_runs(read, ret_runs) : status;
 }
 
@@ -440,8 +438,7 @@ enum osd_status osd_stack_read_kept(struct osd_command_context *ctx)
 	memcpy(answer.key.stack, stack.hash, sizeof(stack.hash));
 	if (look_at_once(ctx, &stack, &answer) != OSD_OK || !osd_stack_answer_keeps(&answer, true))
 		return OSD_E_WOULD_BLOCK;
-	ctx->request->shows_version = true;
-	ctx->request->version = answer.key.version;
+	osd_request_show_version(ctx->request, answer.key.version);
 	note(ctx->functions, ctx->addressed, &answer.key, OSD_KEPT_HIT, began_usec);
 	return osd_stack_answer_end(&answer);
 }

@@ -12,11 +12,6 @@
 #define LENGTH_AT 14 /* in a value entry, and in a group header */
 #define PAIR_ID	  8  /* the object's id before an entry, in OSC's form */
 
-static size_t padded(size_t length)
-{
-	return (length + 7) & ~(size_t)7;
-}
-
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* The length of the first entry in the left bytes, with padding; 0: it extends beyond them. */
@@ -28,7 +23,7 @@ static size_t entry_bytes(const uint8_t *at, size_t left, uint8_t type)
 		return left < OSD_ATTR_GET_ENTRY ? 0 : OSD_ATTR_GET_ENTRY;
 	if (left < OSD_ATTR_VALUE_ENTRY)
 		return 0;
-	bytes = padded(OSD_ATTR_VALUE_ENTRY + (size_t)osd_get_be(at + LENGTH_AT, 2));
+	bytes = osd_round_up(OSD_ATTR_VALUE_ENTRY + osd_get_be(at + LENGTH_AT, 2), 8);
 	return bytes > left ? 0 : bytes;
 }
 
@@ -103,7 +98,7 @@ void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t c
 static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t head_length,
 		  const void *value, size_t length)
 {
-	size_t total = padded(head_length + length);
+	size_t total = osd_round_up(head_length + length, 8);
 	size_t room = writer->capacity - writer->placed;
 	size_t value_part, part;
 	uint8_t *at;
@@ -132,7 +127,7 @@ enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t pag
 
 	if (length > OSD_ATTRIBUTE_MAX)
 		return OSD_E_PARAM_FIELD;
-	total = padded(OSD_ATTR_VALUE_ENTRY + length);
+	total = osd_round_up(OSD_ATTR_VALUE_ENTRY + length, 8);
 	if (writer->in_group && !writer->pairs && writer->group_bytes + total > OSD_ATTR_GROUP_MAX)
 		return OSD_E_GROUP_LENGTH;
 	if (writer->pairs) {
