@@ -82,6 +82,21 @@ static enum osd_status put_draft(struct osd_txn *txn, void *arg)
 	return osd_phase_set_then_get(request, txn);
 }
 
+enum osd_status osd_command_write_draft(struct osd_command_context *ctx, uint64_t place,
+					uint64_t requested_id, const struct osd_change *change,
+					struct osd_draft **draft)
+{
+	uint64_t length = 0;
+	enum osd_status status =
+		*draft ? OSD_OK : osd_draft_begin(ctx->objects, place, requested_id, draft);
+
+	if (status == OSD_OK)
+		status = osd_draft_write(*draft, change->pieces, change->piece_count, change->data,
+					 &length);
+	ctx->request->capacity_change = (int64_t)length;
+	return status;
+}
+
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,
 				      const struct osd_object *attributes_of)
 {
@@ -105,14 +120,9 @@ static enum osd_status create_and_write(struct osd_command_context *ctx, uint64_
 					const struct osd_change *change)
 {
 	OSD_CLEANUP(osd_draft_freep) struct osd_draft *draft = NULL;
-	uint64_t length = 0;
 	enum osd_status status =
-		osd_draft_begin(ctx->objects, place, ctx->addressed.object_id, &draft);
+		osd_command_write_draft(ctx, place, ctx->addressed.object_id, change, &draft);
 
-	if (status == OSD_OK)
-		status = osd_draft_write(draft, change->pieces, change->piece_count, change->data,
-					 &length);
-	ctx->request->capacity_change = (int64_t)length;
 	return status == OSD_OK ? osd_command_put_draft(ctx, draft, NULL) : status;
 }
 

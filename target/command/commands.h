@@ -49,6 +49,10 @@ osd_command_fn osd_cmd_execute_function, osd_cmd_activate_function;
 /* attributes only: the dispatcher does the work */
 osd_command_fn osd_cmd_attributes;
 
+/* Writes to the draft of an object, which begins with that if it is NULL. */
+enum osd_status osd_command_write_draft(struct osd_command_context *ctx, uint64_t place,
+					uint64_t requested_id, const struct osd_change *change,
+					struct osd_draft **draft);
 /* Makes the draft an object, in one transaction with the attributes of attributes_of (NULL: none)
  * and those the command sets; the rows of its callers say OSD_CMD_OWN_ATTRS (cmd_object.c). */
 enum osd_status osd_command_put_draft(struct osd_command_context *ctx, struct osd_draft *draft,

@@ -23,12 +23,8 @@ enum { PARAM_VERB = 0, PARAM_CHECKSUM = 16 };
 static enum osd_status write_draft(struct osd_command_context *ctx, uint64_t place,
 				   const struct osd_change *change)
 {
-	uint64_t length;
-	enum osd_status status = osd_draft_begin(ctx->objects, place, 0, &ctx->draft);
+	enum osd_status status = osd_command_write_draft(ctx, place, 0, change, &ctx->draft);
 
-	if (status == OSD_OK)
-		status = osd_draft_write(ctx->draft, change->pieces, change->piece_count,
-					 change->data, &length);
 	return status == OSD_OK ? osd_draft_sync(ctx->draft, ctx->data_flags) : status;
 }
 

@@ -173,14 +173,6 @@ static enum osd_status read_piece(struct osd_command_context *ctx, struct osd_ob
 
 /* ---- writing --------------------------------------------------------------------------------------- */
 
-static enum osd_status begin_draft(struct osd_command_context *ctx, uint64_t place)
-{
-	struct osd_draft **draft = &ctx->request->copied->draft;
-
-	return *draft ? OSD_OK
-		      : osd_draft_begin(ctx->objects, place, ctx->addressed.object_id, draft);
-}
-
 /* All data pass the functions of the destination. */
 static enum osd_status pass(struct osd_command_context *ctx, uint64_t place,
 			    const struct osd_object *attributes_of)
@@ -189,7 +181,6 @@ static enum osd_status pass(struct osd_command_context *ctx, uint64_t place,
 	struct osd_command_context writing = *ctx;
 	const struct osd_piece piece = {0, copied->length};
 	struct osd_change change = {.data = copied->piece, .pieces = &piece, .piece_count = 1};
-	uint64_t length = 0;
 	enum osd_status status;
 
 	if (!copied->ended)
@@ -198,11 +189,8 @@ static enum osd_status pass(struct osd_command_context *ctx, uint64_t place,
 	status = osd_stack_write_new(&writing, &change);
 	if (status != OSD_OK) /* pending: the request may be another thread's */
 		return status;
-	status = begin_draft(ctx, place);
-	if (status == OSD_OK)
-		status = osd_draft_write(copied->draft, change.pieces, change.piece_count,
-					 change.data, &length);
-	ctx->request->capacity_change = (int64_t)length;
+	status = osd_command_write_draft(ctx, place, ctx->addressed.object_id, &change,
+					 &copied->draft);
 	return status == OSD_OK ? osd_command_put_draft(ctx, copied->draft, attributes_of) : status;
 }
 
@@ -210,12 +198,11 @@ static enum osd_status store_piece(struct osd_command_context *ctx, uint64_t pla
 {
 	struct osd_stack_copied *copied = ctx->request->copied;
 	const struct osd_piece piece = {copied->offset, copied->length};
-	uint64_t length = 0;
-	enum osd_status status = begin_draft(ctx, place);
+	const struct osd_change change = {
+		.data = copied->piece, .pieces = &piece, .piece_count = 1};
+	enum osd_status status = osd_command_write_draft(ctx, place, ctx->addressed.object_id,
+							 &change, &copied->draft);
 
-	if (status == OSD_OK)
-		status = osd_draft_write(copied->draft, &piece, 1, copied->piece, &length);
-	ctx->request->capacity_change = (int64_t)length;
 	copied->offset += copied->length;
 	copied->there = false;
 	return status;
