@@ -15,6 +15,7 @@
 #include "wire/cursor.h"
 
 #define ERROR_MAX	256
+#define LINE_BYTES	400u
 #define PROGRESS_MAX	256u
 #define PROGRESS_UNSAID 0xffffu
 #define RESULT_MOST	(8u << 20) /* at a time: the job may be told to end meanwhile */
@@ -77,6 +78,37 @@ bool osd_job_calls_ended(void)
 const char *osd_job_calls_error(void)
 {
 	return now.error;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------- */
+
+static char report[LINE_BYTES + 1], line[LINE_BYTES];
+
+static void finish(struct osd_engine_result *result, enum osd_finish_kind kind, uint64_t code)
+{
+	snprintf(report, sizeof(report), "%s%s", line, line[0] ? "\n" : "");
+	*result = (struct osd_engine_result){.exit_code = code,
+					     .kind = kind,
+					     .report = report,
+					     .line = line,
+					     .report_bytes = strlen(report),
+					     .line_bytes = strlen(line)};
+}
+
+void osd_job_end_fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
+		      const char *why)
+{
+	snprintf(line, sizeof(line), "%.100s: %.290s", what, why);
+	finish(result, kind, 1);
+}
+
+void osd_job_end_well(struct osd_engine_result *result, const char *name, int64_t code)
+{
+	line[0] = '\0';
+	if (code != 0)
+		snprintf(line, sizeof(line), "%.100s returned %lld%s%.240s", name, (long long)code,
+			 now.error[0] ? "; the last error: " : "", now.error);
+	finish(result, code ? OSD_FINISH_EXIT : OSD_FINISH_OK, (uint32_t)code);
 }
 
 /* ---- what all of them need -------------------------------------------------------------------- */
@@ -234,11 +266,6 @@ int64_t osd_job_args_from(size_t offset, uint8_t *to, size_t room)
 
 	memcpy(to, now.job->args + skipped, OSD_MIN(length, room));
 	return (int64_t)length;
-}
-
-int64_t osd_job_args(uint8_t *to, size_t room)
-{
-	return osd_job_args_from(0, to, room);
 }
 
 enum { ZONE_PARTITION, ZONE_OBJECT, ZONE_TYPE };

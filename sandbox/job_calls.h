@@ -31,6 +31,12 @@ bool osd_job_calls_ended(void);
  * later; "": there is neither. */
 const char *osd_job_calls_error(void);
 
+/* How the call of an entry point ended.  The texts of the result are valid until the next end.  well: it returned this
+ * code; other than 0 is an error.  fail: what names the step or function that failed. */
+void osd_job_end_well(struct osd_engine_result *result, const char *name, int64_t code);
+void osd_job_end_fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
+		      const char *why);
+
 int64_t osd_job_read(uint64_t partition, uint64_t object, uint64_t offset, uint8_t *to, size_t length);
 int64_t osd_job_write(uint64_t partition, uint64_t object, uint64_t offset, const uint8_t *from,
 		      size_t length);
@@ -39,7 +45,6 @@ int64_t osd_job_getattr(uint64_t partition, uint64_t object, uint32_t page, uint
 			size_t room);
 int64_t osd_job_setattr(uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
 			const uint8_t *from, size_t length);
-int64_t osd_job_args(uint8_t *to, size_t room);
 int64_t osd_job_args_from(size_t offset, uint8_t *to, size_t room);
 int64_t osd_job_zone(uint32_t part);
 int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length);

@@ -54,68 +54,43 @@ static int64_t done(const char *name, int64_t result)
 	return result;
 }
 
-#define CALL(name, ...)                                                                            \
-	(enter(#name) ? done(#name, osd_job_##name(__VA_ARGS__)) : -(int64_t)OSD_ANSWER_INVALID)
+/* Name, parameters, and the call that it is. */
+#define CALLS(X)                                                                                   \
+	X(read, (uint64_t partition, uint64_t object, uint64_t offset, void *to, uint32_t length), \
+	  osd_job_read(partition, object, offset, to, length))                                     \
+	X(write,                                                                                   \
+	  (uint64_t partition, uint64_t object, uint64_t offset, const void *from,                 \
+	   uint32_t length),                                                                       \
+	  osd_job_write(partition, object, offset, from, length))                                  \
+	X(length, (uint64_t partition, uint64_t object), osd_job_length(partition, object))        \
+	X(getattr,                                                                                 \
+	  (uint64_t partition, uint64_t object, uint32_t page, uint32_t number, void *to,          \
+	   uint32_t room),                                                                         \
+	  osd_job_getattr(partition, object, page, number, to, room))                              \
+	X(setattr,                                                                                 \
+	  (uint64_t partition, uint64_t object, uint32_t page, uint32_t number, const void *from,  \
+	   uint32_t length),                                                                       \
+	  osd_job_setattr(partition, object, page, number, from, length))                          \
+	X(args, (void *to, uint32_t room), osd_job_args_from(0, to, room))                         \
+	X(args_from, (uint32_t offset, void *to, uint32_t room),                                   \
+	  osd_job_args_from(offset, to, room))                                                     \
+	X(zone, (uint32_t part), osd_job_zone(part))                                               \
+	X(result, (uint32_t encoding, const void *from, uint32_t length),                          \
+	  osd_job_result(encoding, from, length))                                                  \
+	X(log, (uint32_t stream, const void *from, uint32_t length),                               \
+	  osd_job_log(stream, from, length))                                                       \
+	X(progress, (int32_t thousandths, const void *from, uint32_t length),                      \
+	  osd_job_progress((uint32_t)thousandths, from, length))
 
-static int64_t call_read(uint64_t partition, uint64_t object, uint64_t offset, void *to, uint32_t length)
-{
-	return CALL(read, partition, object, offset, to, length);
-}
+#define X(name, parameters, call)                                                                  \
+	static int64_t call_##name parameters                                                      \
+	{                                                                                          \
+		return enter(#name) ? done(#name, call) : -(int64_t)OSD_ANSWER_INVALID;            \
+	}
+CALLS(X)
+#undef X
 
-static int64_t call_write(uint64_t partition, uint64_t object, uint64_t offset, const void *from,
-			  uint32_t length)
-{
-	return CALL(write, partition, object, offset, from, length);
-}
-
-static int64_t call_length(uint64_t partition, uint64_t object)
-{
-	return CALL(length, partition, object);
-}
-
-static int64_t call_getattr(uint64_t partition, uint64_t object, uint32_t page, uint32_t number, void *to,
-			    uint32_t room)
-{
-	return CALL(getattr, partition, object, page, number, to, room);
-}
-
-static int64_t call_setattr(uint64_t partition, uint64_t object, uint32_t page, uint32_t number,
-			    const void *from, uint32_t length)
-{
-	return CALL(setattr, partition, object, page, number, from, length);
-}
-
-static int64_t call_args(void *to, uint32_t room)
-{
-	return CALL(args, to, room);
-}
-
-static int64_t call_args_from(uint32_t offset, void *to, uint32_t room)
-{
-	return CALL(args_from, offset, to, room);
-}
-
-static int64_t call_zone(uint32_t part)
-{
-	return CALL(zone, part);
-}
-
-static int64_t call_result(uint32_t encoding, const void *from, uint32_t length)
-{
-	return CALL(result, encoding, from, length);
-}
-
-static int64_t call_log(uint32_t stream, const void *from, uint32_t length)
-{
-	return CALL(log, stream, from, length);
-}
-
-static int64_t call_progress(int32_t thousandths, const void *from, uint32_t length)
-{
-	return CALL(progress, (uint32_t)thousandths, from, length);
-}
-
-static void *call_allocate(size_t size)
+static void *allocate(size_t size)
 {
 	return calloc(1, size ? size : 1);
 }
@@ -127,10 +102,10 @@ static const struct {
 	const char *name;
 	any_function *function;
 } calls[] = {
-#define ROW(name) {"osd_" #name, (any_function *)call_##name}
-	ROW(read), ROW(write), ROW(length), ROW(getattr), ROW(setattr), ROW(args), ROW(args_from),
-	ROW(zone), ROW(result), ROW(log), ROW(progress), ROW(allocate),
-#undef ROW
+#define X(name, parameters, call) {"osd_" #name, (any_function *)call_##name},
+	CALLS(X)
+#undef X
+		{"osd_allocate", (any_function *)allocate},
 	{"osd_free", (any_function *)free},
 };
 

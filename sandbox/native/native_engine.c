@@ -21,7 +21,6 @@
 
 #define PREFIX	   "osd_function_" /* of an entry point's symbol (OSD_FUNCTION in osd.h) */
 #define START_ROOM (1u << 20)	   /* bytes of the result of Runde's form */
-#define LINE_MAX_  400
 
 typedef int entry_function(void);
 typedef int start_function(void *in, size_t in_length, void *out, size_t room, size_t *out_length);
@@ -32,39 +31,7 @@ struct entry {
 	start_function *start; /* Runde's form */
 };
 
-static char report[LINE_MAX_ + 2], line[LINE_MAX_];
 static struct osd_library library;
-
-/* ---- ends ------------------------------------------------------------------------------------ */
-
-static void finish(struct osd_engine_result *result, enum osd_finish_kind kind, uint64_t code)
-{
-	snprintf(report, sizeof(report), "%s%s", line, line[0] ? "\n" : "");
-	*result = (struct osd_engine_result){.exit_code = code,
-					     .kind = kind,
-					     .report = report,
-					     .line = line,
-					     .report_bytes = strlen(report),
-					     .line_bytes = strlen(line)};
-}
-
-static void fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
-		 const char *why)
-{
-	snprintf(line, sizeof(line), "%.100s: %.290s", what, why);
-	finish(result, kind, 1);
-}
-
-static void end_well(struct osd_engine_result *result, const char *name, int code)
-{
-	const char *error = osd_job_calls_error();
-
-	line[0] = '\0';
-	if (code != 0)
-		snprintf(line, sizeof(line), "%.100s returned %d%s%.240s", name, code,
-			 error[0] ? "; the last error: " : "", error);
-	finish(result, code ? OSD_FINISH_EXIT : OSD_FINISH_OK, (uint32_t)code);
-}
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
@@ -74,14 +41,16 @@ static bool load(const struct osd_engine_job *job, struct osd_engine_result *res
 	char why[OSD_IMAGE_WHY];
 
 	if (!job->run.native || job->run.code_form || job->run.method_bytes == 0) {
-		fail(result, OSD_FINISH_BAD_CODE, "code",
-		     "the engine native runs functions that are signed for it, not packed");
+		osd_job_end_fail(
+			result, OSD_FINISH_BAD_CODE, "code",
+			"the engine native runs functions that are signed for it, not packed");
 		return false;
 	}
 	if (!osd_library_load((const uint8_t *)job->code, job->run.code_bytes, osd_native_import,
 			      &library, why)) {
-		fail(result, library.image.no_memory ? OSD_FINISH_MEMORY : OSD_FINISH_BAD_CODE,
-		     "load", why);
+		osd_job_end_fail(result,
+				 library.image.no_memory ? OSD_FINISH_MEMORY : OSD_FINISH_BAD_CODE,
+				 "load", why);
 		return false;
 	}
 	return true;
@@ -111,23 +80,25 @@ static void run_start(start_function *start, const char *name, const struct osd_
 {
 	size_t in_length = job->run.args_bytes, out_length = 0;
 	void *in = malloc(in_length + 1), *out = calloc(1, START_ROOM);
+	char why[80];
 	int code;
 
 	if (!in || !out) {
-		fail(result, OSD_FINISH_MEMORY, name, "no memory for arguments and result");
+		osd_job_end_fail(result, OSD_FINISH_MEMORY, name,
+				 "no memory for arguments and result");
 		return;
 	}
 	memcpy(in, job->args, in_length);
 	code = start(in, in_length, out, START_ROOM, &out_length);
 	if (out_length > START_ROOM) {
-		snprintf(line, sizeof(line), "%.64s: it returned %zu bytes, and the room is %u", name,
-			 out_length, START_ROOM);
-		finish(result, OSD_FINISH_EXCEPTION, 1);
+		snprintf(why, sizeof(why), "it returned %zu bytes, and the room is %u", out_length,
+			 START_ROOM);
+		osd_job_end_fail(result, OSD_FINISH_EXCEPTION, name, why);
 		return;
 	}
 	if (code == 0 && out_length > 0 && osd_job_result(0, out, out_length) != 0)
 		code = 1;
-	end_well(result, name, code);
+	osd_job_end_well(result, name, code);
 }
 
 static void run(const char *name, const struct osd_engine_job *job, struct osd_engine_result *result)
@@ -136,12 +107,13 @@ static void run(const char *name, const struct osd_engine_job *job, struct osd_e
 	struct entry entry;
 
 	if (!osd_library_start(&library, why))
-		fail(result, OSD_FINISH_BAD_CODE, "load", why);
+		osd_job_end_fail(result, OSD_FINISH_BAD_CODE, "load", why);
 	else if (!find_entry(name, &entry))
-		fail(result, OSD_FINISH_BAD_CODE, name,
-		     "the library exports neither " PREFIX "NAME nor the function itself (start for main)");
+		osd_job_end_fail(result, OSD_FINISH_BAD_CODE, name,
+				 "the library exports neither " PREFIX
+				 "NAME nor the function itself (start for main)");
 	else if (entry.plain)
-		end_well(result, name, entry.plain());
+		osd_job_end_well(result, name, entry.plain());
 	else
 		run_start(entry.start, name, job, result);
 }
@@ -156,13 +128,14 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 	if (!load(job, ret_result))
 		return;
 	if (osd_seccomp_narrow(&step) < 0) {
-		fail(ret_result, OSD_FINISH_EXCEPTION, step.what, strerror(errno));
+		osd_job_end_fail(ret_result, OSD_FINISH_EXCEPTION, step.what, strerror(errno));
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)job->run.method_bytes, job->method);
 	if (setjmp(leave)) {
-		fail(ret_result, osd_job_calls_ended() ? OSD_FINISH_ENDED : OSD_FINISH_EXCEPTION, name,
-		     osd_native_why());
+		osd_job_end_fail(ret_result,
+				 osd_job_calls_ended() ? OSD_FINISH_ENDED : OSD_FINISH_EXCEPTION,
+				 name, osd_native_why());
 		return;
 	}
 	osd_native_calls_begin(&leave);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* wasm_end.c -- how a call of the engine `wasm` ends, and the report for its author. */
+/* wasm_end.c -- see wasm_end.h. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,21 +14,6 @@
 #define WT osd_wasmtime
 
 static char report[REPORT_BYTES], line[LINE_BYTES];
-
-const char *osd_wasm_end_line(void)
-{
-	return line;
-}
-
-static void finish(struct osd_engine_result *result, enum osd_finish_kind kind, uint64_t code)
-{
-	*result = (struct osd_engine_result){.exit_code = code,
-					     .kind = kind,
-					     .report = report,
-					     .line = line,
-					     .report_bytes = strlen(report),
-					     .line_bytes = strlen(line)};
-}
 
 static bool is_about_memory(const char *text)
 {
@@ -101,26 +86,10 @@ void osd_wasm_end_fail(struct osd_engine_result *result, enum osd_finish_kind ki
 		WT.wasmtime_error_delete(error);
 	if (trap)
 		WT.wasm_trap_delete(trap);
-	finish(result, kind, 1);
-}
-
-void osd_wasm_end_say(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
-		      const char *why)
-{
-	snprintf(line, sizeof(line), "%.100s: %.290s", what, why);
-	snprintf(report, sizeof(report), "%s\n", line);
-	finish(result, kind, 1);
-}
-
-void osd_wasm_end_well(struct osd_engine_result *result, const char *name, uint32_t code)
-{
-	const char *error = osd_job_calls_error();
-
-	report[0] = line[0] = '\0';
-	if (code != 0) {
-		snprintf(line, sizeof(line), "%.100s returned %u%s%.240s", name, code,
-			 error[0] ? "; the last error: " : "", error);
-		snprintf(report, sizeof(report), "%s\n", line);
-	}
-	finish(result, code ? OSD_FINISH_EXIT : OSD_FINISH_OK, code);
+	*result = (struct osd_engine_result){.exit_code = 1,
+					     .kind = kind,
+					     .report = report,
+					     .line = line,
+					     .report_bytes = strlen(report),
+					     .line_bytes = strlen(line)};
 }

@@ -110,7 +110,7 @@ static struct compiled *prepare_module(const struct osd_engine_job *job, struct 
 	if (job->run.code_kept && compiled->ready)
 		return compiled;
 	if (job->run.code_kept) {
-		osd_wasm_end_say(result, OSD_FINISH_BAD_CODE, "code", "it was not kept");
+		osd_job_end_fail(result, OSD_FINISH_BAD_CODE, "code", "it was not kept");
 		return NULL;
 	}
 	release(compiled);
@@ -186,7 +186,7 @@ static bool make_instance(const struct compiled *compiled, struct osd_engine_res
 	if (find_entry(context, &made, name, &instance) ||
 	    find_entry(context, &made, prefixed, &instance))
 		return true;
-	osd_wasm_end_say(
+	osd_job_end_fail(
 		result, OSD_FINISH_BAD_CODE, name,
 		"the module exports no function of this name without parameters that returns "
 		"i32 or nothing");
@@ -221,8 +221,8 @@ static void run(struct osd_engine_result *result)
 	if (error || trap)
 		osd_wasm_end_fail(result, OSD_FINISH_EXCEPTION, instance.name, error, trap);
 	else
-		osd_wasm_end_well(result, instance.name,
-				  instance.results ? (uint32_t)value.of.i32 : 0);
+		osd_job_end_well(result, instance.name,
+				 instance.results ? (uint32_t)value.of.i32 : 0);
 }
 
 static void call(const struct osd_engine_job *job, struct osd_engine_result *ret_result)
@@ -232,7 +232,7 @@ static void call(const struct osd_engine_job *job, struct osd_engine_result *ret
 
 	osd_job_calls_begin(job);
 	if (given->code_form) {
-		osd_wasm_end_say(ret_result, OSD_FINISH_BAD_CODE, "code",
+		osd_job_end_fail(ret_result, OSD_FINISH_BAD_CODE, "code",
 				 "a WebAssembly module is sent as it is, not packed");
 		return;
 	}
@@ -264,10 +264,10 @@ static void compile(const struct osd_engine_job *job, struct osd_engine_result *
 		return;
 	}
 	if (osd_job_result(0, (const uint8_t *)machine.data, machine.size) < 0)
-		osd_wasm_end_say(ret_result, OSD_FINISH_EXCEPTION, "machine code",
+		osd_job_end_fail(ret_result, OSD_FINISH_EXCEPTION, "machine code",
 				 osd_job_calls_error());
 	else
-		osd_wasm_end_well(ret_result, "", 0);
+		osd_job_end_well(ret_result, "", 0);
 	WT.wasm_byte_vec_delete(&machine);
 	osd_job_calls_give_result(ret_result);
 }
@@ -338,6 +338,8 @@ static const uint8_t smallest[] = {0,	 'a', 's', 'm', 1, 0, 0, 0, /* version */
 				   7,	 8,   1,   4, 'm', 'a', 'i', 'n', 0, 0,
 				   10,	 4,   1,   2, 0, 0x0b};
 
+static struct osd_engine_result rehearsed = {.line = ""};
+
 /* Compile and run a module the way jobs do, so that the first job finds its pages in memory. */
 static bool rehearse(void)
 {
@@ -348,11 +350,10 @@ static bool rehearse(void)
 		.args = "",
 		.code = (const char *)smallest,
 	};
-	struct osd_engine_result result;
 
-	call(&job, &result);
+	call(&job, &rehearsed);
 	clean();
-	return result.kind == OSD_FINISH_OK;
+	return rehearsed.kind == OSD_FINISH_OK;
 }
 
 /* The bytes of this process that RLIMIT_DATA counts; 0: not known. */
@@ -378,7 +379,7 @@ static bool prepare(const struct osd_engine_setup *setup, uint64_t *ret_bytes, c
 	*ret_bytes = after - OSD_MIN(before, after); /* what is reserved is not a job's */
 	if (linker && osd_wasm_imports_define(linker) && rehearse())
 		return true;
-	snprintf(text, size, "engine wasm: cannot run a first module: %.300s", osd_wasm_end_line());
+	snprintf(text, size, "engine wasm: cannot run a first module: %.300s", rehearsed.line);
 	return false;
 }
 

@@ -18,12 +18,14 @@ struct asked {
 	const wasmtime_raw *values; /* the parameters */
 	uint8_t *memory;	    /* of the guest */
 	size_t memory_bytes;
-	const char *trap; /* why the call ends here; NULL: it goes on */
+	uint8_t *bytes; /* where the pointer among the parameters points */
+	size_t length;	/* from there on; checked */
 };
 
 struct import {
-	const char *name, *parameters; /* i: 32 bits, I: 64 bits */
-	int64_t (*serve)(struct asked *asked);
+	const char *name;
+	const char *parameters; /* i: 32 bits, I: 64 bits; p at the end: pointer and length */
+	int64_t (*serve)(const struct asked *asked);
 };
 
 static uint64_t wide(const struct asked *asked, unsigned i)
@@ -36,125 +38,101 @@ static uint32_t narrow(const struct asked *asked, unsigned i)
 	return (uint32_t)asked->values[i].i32;
 }
 
-/* The memory that parameters i and i + 1, pointer and length, name.  NULL: a trap is set. */
-static uint8_t *range(struct asked *asked, unsigned i, size_t *ret_length)
+/* Finds the memory that pointer and length name.  Returns NULL, or why the call must not be made. */
+static const char *find_range(const struct import *import, struct asked *asked)
 {
-	size_t at = narrow(asked, i), length = narrow(asked, i + 1);
+	const char *p = strchr(import->parameters, 'p');
+	unsigned i = p ? (unsigned)(p - import->parameters) : 0;
+	size_t at = narrow(asked, i);
 
-	if (!asked->memory)
-		asked->trap = "the module exports no memory";
-	else if (at > asked->memory_bytes || length > asked->memory_bytes - at)
-		asked->trap = "the range is outside the module's memory";
-	if (asked->trap)
+	if (!p)
 		return NULL;
-	*ret_length = length;
-	return asked->memory + at;
+	if (!asked->memory)
+		return "the module exports no memory";
+	asked->length = narrow(asked, i + 1);
+	if (at > asked->memory_bytes || asked->length > asked->memory_bytes - at)
+		return "the range is outside the module's memory";
+	asked->bytes = asked->memory + at;
+	return NULL;
 }
 
 /* read(partition, object, offset, to, length) -> bytes read */
-static int64_t serve_read(struct asked *a)
+static int64_t serve_read(const struct asked *a)
 {
-	size_t length;
-	uint8_t *to = range(a, 3, &length);
-
-	return to ? osd_job_read(wide(a, 0), wide(a, 1), wide(a, 2), to, length) : 0;
+	return osd_job_read(wide(a, 0), wide(a, 1), wide(a, 2), a->bytes, a->length);
 }
 
 /* write(partition, object, offset, from, length) -> bytes written */
-static int64_t serve_write(struct asked *a)
+static int64_t serve_write(const struct asked *a)
 {
-	size_t length;
-	const uint8_t *from = range(a, 3, &length);
-
-	return from ? osd_job_write(wide(a, 0), wide(a, 1), wide(a, 2), from, length) : 0;
+	return osd_job_write(wide(a, 0), wide(a, 1), wide(a, 2), a->bytes, a->length);
 }
 
 /* length(partition, object) -> bytes */
-static int64_t serve_length(struct asked *a)
+static int64_t serve_length(const struct asked *a)
 {
 	return osd_job_length(wide(a, 0), wide(a, 1));
 }
 
 /* getattr(partition, object, page, number, to, room) -> bytes of the value, of which `room` are stored */
-static int64_t serve_getattr(struct asked *a)
+static int64_t serve_getattr(const struct asked *a)
 {
-	size_t room;
-	uint8_t *to = range(a, 4, &room);
-
-	return to ? osd_job_getattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), to, room) : 0;
+	return osd_job_getattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), a->bytes,
+			       a->length);
 }
 
 /* setattr(partition, object, page, number, from, length) -> 0 */
-static int64_t serve_setattr(struct asked *a)
+static int64_t serve_setattr(const struct asked *a)
 {
-	size_t length;
-	const uint8_t *from = range(a, 4, &length);
-
-	return from ? osd_job_setattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), from,
-				      length)
-		    : 0;
+	return osd_job_setattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), a->bytes,
+			       a->length);
 }
 
 /* args(to, room) -> bytes of the arguments, of which `room` are stored */
-static int64_t serve_args(struct asked *a)
+static int64_t serve_args(const struct asked *a)
 {
-	size_t room;
-	uint8_t *to = range(a, 0, &room);
-
-	return to ? osd_job_args(to, room) : 0;
+	return osd_job_args_from(0, a->bytes, a->length);
 }
 
 /* args_from(offset, to, room) -> bytes of the arguments behind the offset, of which `room` are stored */
-static int64_t serve_args_from(struct asked *a)
+static int64_t serve_args_from(const struct asked *a)
 {
-	size_t room;
-	uint8_t *to = range(a, 1, &room);
-
-	return to ? osd_job_args_from(narrow(a, 0), to, room) : 0;
+	return osd_job_args_from(narrow(a, 0), a->bytes, a->length);
 }
 
 /* zone(which) -> id of its partition or object, or its type */
-static int64_t serve_zone(struct asked *a)
+static int64_t serve_zone(const struct asked *a)
 {
 	return osd_job_zone(narrow(a, 0));
 }
 
 /* result(encoding, from, length) -> 0.  Adds to the result of the call. */
-static int64_t serve_result(struct asked *a)
+static int64_t serve_result(const struct asked *a)
 {
-	size_t length;
-	const uint8_t *from = range(a, 1, &length);
-
-	return from ? osd_job_result(narrow(a, 0), from, length) : 0;
+	return osd_job_result(narrow(a, 0), a->bytes, a->length);
 }
 
 /* log(stream, from, length) -> 0.  Stream 1 is the output of the job, 2 its errors. */
-static int64_t serve_log(struct asked *a)
+static int64_t serve_log(const struct asked *a)
 {
-	size_t length;
-	const uint8_t *from = range(a, 1, &length);
-
-	return from ? osd_job_log(narrow(a, 0), from, length) : 0;
+	return osd_job_log(narrow(a, 0), a->bytes, a->length);
 }
 
 /* progress(thousandths or -1, from, length) -> 0 */
-static int64_t serve_progress(struct asked *a)
+static int64_t serve_progress(const struct asked *a)
 {
-	size_t length;
-	const uint8_t *from = range(a, 1, &length);
-
-	return from ? osd_job_progress(narrow(a, 0), from, length) : 0;
+	return osd_job_progress(narrow(a, 0), a->bytes, a->length);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct import imports[] = {
-	{"read", "IIIii", serve_read},	       {"write", "IIIii", serve_write},
-	{"length", "II", serve_length},	       {"getattr", "IIiiii", serve_getattr},
-	{"setattr", "IIiiii", serve_setattr},  {"args", "ii", serve_args},
-	{"args_from", "iii", serve_args_from},
-	{"zone", "i", serve_zone},	       {"result", "iii", serve_result},
-	{"log", "iii", serve_log},	       {"progress", "iii", serve_progress},
+	{"read", "IIIp", serve_read},	      {"write", "IIIp", serve_write},
+	{"length", "II", serve_length},	      {"getattr", "IIiip", serve_getattr},
+	{"setattr", "IIiip", serve_setattr},  {"args", "p", serve_args},
+	{"args_from", "ip", serve_args_from}, {"zone", "i", serve_zone},
+	{"result", "ip", serve_result},	      {"log", "ip", serve_log},
+	{"progress", "ip", serve_progress},
 };
 
 static void find_memory(wasmtime_caller *caller, struct asked *asked)
@@ -176,19 +154,21 @@ static wasm_trap *serve(void *data, wasmtime_caller *caller, wasmtime_raw *value
 {
 	const struct import *import = data;
 	struct asked asked = {.values = values};
+	const char *why;
 	int64_t result = 0;
 	char text[128];
 
 	(void)count; /* Wasmtime has checked the types */
 	find_memory(caller, &asked);
-	if (!osd_job_calls_ended())
+	why = find_range(import, &asked);
+	if (!why && !osd_job_calls_ended())
 		result = import->serve(&asked);
 	if (osd_job_calls_ended())
-		asked.trap = "the job was told to end";
+		why = "the job was told to end";
 	else if (result == OSD_JOB_MALFORMED)
-		asked.trap = "malformed answer from the proxy";
-	if (asked.trap) {
-		snprintf(text, sizeof(text), "osd.%s: %s", import->name, asked.trap);
+		why = "malformed answer from the proxy";
+	if (why) {
+		snprintf(text, sizeof(text), "osd.%s: %s", import->name, why);
 		return osd_wasmtime.wasmtime_trap_new(text, strlen(text));
 	}
 	values[0].i64 = result;
@@ -198,14 +178,17 @@ static wasm_trap *serve(void *data, wasmtime_caller *caller, wasmtime_raw *value
 static bool define(wasmtime_linker *linker, const struct import *import)
 {
 	wasm_valtype *kinds[VALUES_MAX], *result = osd_wasmtime.wasm_valtype_new(WASM_KIND_I64);
-	size_t count = strlen(import->parameters);
 	wasm_valtypes parameters, results;
 	wasm_functype *type;
 	wasmtime_error *error;
+	size_t count = 0;
 
-	for (size_t i = 0; i < count; i++)
-		kinds[i] = osd_wasmtime.wasm_valtype_new(
-			import->parameters[i] == 'I' ? WASM_KIND_I64 : WASM_KIND_I32);
+	for (const char *p = import->parameters; *p; p++) {
+		kinds[count++] =
+			osd_wasmtime.wasm_valtype_new(*p == 'I' ? WASM_KIND_I64 : WASM_KIND_I32);
+		if (*p == 'p')
+			kinds[count++] = osd_wasmtime.wasm_valtype_new(WASM_KIND_I32);
+	}
 	osd_wasmtime.wasm_valtype_vec_new(&parameters, count, kinds);
 	osd_wasmtime.wasm_valtype_vec_new(&results, 1, &result);
 	type = osd_wasmtime.wasm_functype_new(&parameters, &results); /* takes both */
