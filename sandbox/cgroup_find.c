@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "cgroup_file.h"
 #include "layers.h"
 
@@ -22,20 +23,9 @@ static const struct {
 	{"cpu", OSD_LAYER_CGROUP_CPU},
 };
 
-#define CONTROLLER_COUNT (sizeof(controllers) / sizeof(controllers[0]))
-
-/* Is word one of the comma-separated words of list (up to stop)? */
-static bool has_word(const char *list, const char *word)
+static bool has_controller(const char *list, const char *name)
 {
-	size_t length = strlen(word);
-
-	for (const char *at = list; *at; at += strcspn(at, ",\n"), at += *at == ',') {
-		if (strncmp(at, word, length) == 0 && strchr(",\n", at[length]))
-			return true;
-		if (*at == '\n')
-			break;
-	}
-	return false;
+	return osd_has_word(list, ',', name, strlen(name));
 }
 
 /* One line of mountinfo: ... root mountpoint ... - type source options.  True when it is a
@@ -49,7 +39,7 @@ static bool parse_mount(const char *line, const char *controller, char root[PATH
 	if (!dash || sscanf(dash, " - %31s %*s %1023s", type, options) != 2)
 		return false;
 	if (strcmp(type, controller ? "cgroup" : "cgroup2") != 0 ||
-	    (controller && !has_word(options, controller)))
+	    (controller && !has_controller(options, controller)))
 		return false;
 	return sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) == 2;
 }
@@ -68,7 +58,7 @@ static bool own_group(const char *controller, char path[PATH_MAX])
 			continue;
 		*at++ = '\0';
 		at[strcspn(at, "\n")] = '\0';
-		found = controller ? has_word(list + 1, controller) : list[1] == '\0';
+		found = controller ? has_controller(list + 1, controller) : list[1] == '\0';
 		if (found)
 			snprintf(path, PATH_MAX, "%s", at);
 	}
@@ -118,7 +108,7 @@ static int write_file(const char *path, const char *file, const char *text)
 
 int osd_cgroup_delegate(const char *path, unsigned layers)
 {
-	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(controllers); i++) {
 		char text[16];
 		int error;
 
@@ -157,7 +147,7 @@ static unsigned offered(const char *base)
 		return 0;
 	file = fopen(name, "re");
 	while (file && fscanf(file, "%63s", word) == 1) {
-		for (size_t i = 0; i < CONTROLLER_COUNT; i++)
+		for (size_t i = 0; i < OSD_ARRAY_SIZE(controllers); i++)
 			layers |= strcmp(word, controllers[i].name) == 0 ? controllers[i].layer : 0;
 	}
 	if (file)
@@ -184,7 +174,7 @@ size_t osd_cgroup_find(const char *parent, struct osd_cgroup_place places[3])
 	unsigned bound = 0;
 	size_t count = 0;
 
-	for (size_t i = 0; i < CONTROLLER_COUNT; i++) {
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(controllers); i++) {
 		if (!place(controllers[i].name, parent, places[count].base))
 			continue;
 		count = add_place(places, count, controllers[i].layer);

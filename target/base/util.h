@@ -136,4 +136,15 @@ static inline bool osd_find_word(const char *const *words, size_t count, const c
 	return false;
 }
 
+/* Whether a text of words, with this character between two, has this word, which is not empty. */
+static inline bool osd_has_word(const char *list, char separator, const void *word, size_t length)
+{
+	for (const char *at = list, *end; length && *at; at = end + (*end == separator)) {
+		end = strchrnul(at, separator);
+		if ((size_t)(end - at) == length && memcmp(at, word, length) == 0)
+			return true;
+	}
+	return false;
+}
+
 #endif
