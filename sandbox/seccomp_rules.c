@@ -60,6 +60,20 @@ static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, si
 	return error;
 }
 
+/* Adds a rule for each value of the call's second argument, of which the kernel reads the low half.  ignored: bits that
+ * do not matter. */
+static int add_values(scmp_filter_ctx filter, uint32_t action, int call, uint64_t ignored,
+		      const uint64_t *values, size_t count)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++)
+		error = seccomp_rule_add(
+			filter, action, call, 1,
+			SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX & ~ignored, values[i]));
+	return error;
+}
+
 /* Memory that RLIMIT_DATA does not count is denied: shared anonymous maps, maps that grow like a stack,
  * huge pages, and kinds of maps that later kernels bring.  Executable memory would let a script bring
  * its own machine code.  An engine that compiles writes code, then makes it executable; memory is never
@@ -88,15 +102,12 @@ static int allow_ioctl_and_fcntl(scmp_filter_ctx filter)
 {
 	static const uint64_t requests[] = {TCGETS, FIOCLEX, FIONBIO};
 	static const uint64_t commands[] = {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC, F_DUPFD};
-	int error = 0;
+	int error = add_values(filter, SCMP_ACT_ALLOW, NUMBER(ioctl), 0, requests,
+			       OSD_ARRAY_SIZE(requests));
 
-	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]) && !error; i++)
-		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(ioctl), 1,
-					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, requests[i]));
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]) && !error; i++)
-		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(fcntl), 1,
-					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, commands[i]));
-	return error;
+	return error ? error
+		     : add_values(filter, SCMP_ACT_ALLOW, NUMBER(fcntl), 0, commands,
+				  OSD_ARRAY_SIZE(commands));
 }
 
 /* Waiting and waking, as the C library does it.  It does not allow operations that move waiters to
@@ -106,14 +117,10 @@ static int allow_futex(scmp_filter_ctx filter)
 {
 	static const uint64_t operations[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET,
 					      FUTEX_WAKE_BITSET};
-	const uint64_t flags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
-	int error = 0;
 
-	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]) && !error; i++)
-		error = seccomp_rule_add(
-			filter, SCMP_ACT_ALLOW, NUMBER(futex), 1,
-			SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX & ~flags, operations[i]));
-	return error;
+	return add_values(filter, SCMP_ACT_ALLOW, NUMBER(futex),
+			  FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME, operations,
+			  OSD_ARRAY_SIZE(operations));
 }
 
 /* Allows a thread of this process, with the flags of pthread_create, and no namespaces. clone3 hides
@@ -148,17 +155,17 @@ static const int scratch_calls[] = {
 static int allow_scratch(scmp_filter_ctx filter, const char *path)
 {
 	static const int done[] = {NUMBER(fsync), NUMBER(fdatasync)};
-	static const uint64_t locks[] = {F_SETLK, F_SETLKW};
+	static const uint64_t locks[] = {F_SETLK, F_SETLKW}, asks[] = {F_GETLK};
 	int error = add_all(filter, SCMP_ACT_ALLOW, scratch_calls, OSD_ARRAY_SIZE(scratch_calls));
 
 	if (!error)
 		error = add_all(filter, SCMP_ACT_ERRNO(0), done, OSD_ARRAY_SIZE(done));
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(locks) && !error; i++)
-		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), NUMBER(fcntl), 1,
-					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, locks[i]));
 	if (!error)
-		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(fcntl), 1,
-					 SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, F_GETLK));
+		error = add_values(filter, SCMP_ACT_ERRNO(0), NUMBER(fcntl), 0, locks,
+				   OSD_ARRAY_SIZE(locks));
+	if (!error)
+		error = add_values(filter, SCMP_ACT_ALLOW, NUMBER(fcntl), 0, asks,
+				   OSD_ARRAY_SIZE(asks));
 	if (!error)
 		error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, NUMBER(statfs), 1,
 					 SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)(uintptr_t)path));
