@@ -44,11 +44,9 @@ static bool read_again(int fd, char *text, size_t size)
 
 static bool read_text(int directory, const char *file, char *text, size_t size)
 {
-	int fd = openat(directory, file, O_RDONLY | O_CLOEXEC);
-	bool fine = fd >= 0 && read_again(fd, text, size);
+	OSD_CLEANUP_CLOSE int fd = openat(directory, file, O_RDONLY | O_CLOEXEC);
 
-	osd_closep(&fd);
-	return fine;
+	return fd >= 0 && read_again(fd, text, size);
 }
 
 /* ---- making and removing --------------------------------------------------------------------- */

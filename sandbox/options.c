@@ -47,16 +47,6 @@ static bool parse_number(const char *text, unsigned least, unsigned most, unsign
 	return true;
 }
 
-static bool take_peer(struct osd_daemon *daemon, const char *text)
-{
-	unsigned uid;
-
-	if (!parse_number(text, 0, INT32_MAX, &uid))
-		return false;
-	daemon->peer = uid;
-	return true;
-}
-
 /* About the pool named last. */
 static bool take_pool_option(struct osd_daemon *daemon, struct osd_options *options, int option,
 			     const char *value)
@@ -102,7 +92,7 @@ static bool take_option(struct osd_daemon *daemon, struct osd_options *options, 
 	case 'm':
 		return parse_number(value, 1, MAX_LIMIT, &daemon->max);
 	case 'u':
-		return take_peer(daemon, value);
+		return parse_number(value, 0, INT32_MAX, &daemon->peer);
 	case 'b':
 		return parse_number(value, 1, INT32_MAX - 2 * MAX_LIMIT, &daemon->uid_base);
 	case 'w':

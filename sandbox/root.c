@@ -170,16 +170,15 @@ static int copy_modules(int from_directory, int to_directory, struct osd_step *s
 static int copy_package(int package_fd, struct osd_step *step)
 {
 	static const struct entry place = {OSD_ROOT_PACKAGE, true, false};
+	OSD_CLEANUP_CLOSE int to = -1;
 	char path[PATH_MAX];
-	int to, error = make_place(&place, path, step);
+	int error = make_place(&place, path, step);
 
 	if (error)
 		return error;
 	to = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	error = to < 0 ? osd_step_failed(step, "read the package osd", NULL)
-		       : copy_modules(package_fd, to, step);
-	osd_closep(&to);
-	return error;
+	return to < 0 ? osd_step_failed(step, "read the package osd", NULL)
+		      : copy_modules(package_fd, to, step);
 }
 
 /* ---- the package set: bound, through its descriptor ------------------------------------------ */

@@ -280,20 +280,15 @@ static struct osd_slot *about(struct osd_daemon *daemon, const struct zygote_mes
 static pid_t pid_of(int pidfd)
 {
 	char path[64], text[512];
-	const char *at = NULL;
+	OSD_CLEANUP_CLOSE int fd = -1;
+	const char *at;
 	ssize_t length;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	length = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (length > 0) {
-		text[length] = '\0';
-		at = strstr(text, "\nPid:");
-	}
+	length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	text[OSD_MAX(length, 0)] = '\0';
+	at = strstr(text, "\nPid:");
 	return at ? (pid_t)strtol(at + 5, NULL, 10) : 0;
 }
 

@@ -60,21 +60,18 @@ struct zygote {
 static int raise_oom_score(struct osd_step *step)
 {
 	char text[16];
-	int before = 0, length, error = 0;
-	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	OSD_CLEANUP_CLOSE int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	int before, length;
 
 	if (fd < 0)
 		return osd_step_failed(step, "open", "oom_score_adj");
 	length = (int)read(fd, text, sizeof(text) - 1);
-	if (length > 0) {
-		text[length] = '\0';
-		before = (int)strtol(text, NULL, 10);
-	}
+	text[OSD_MAX(length, 0)] = '\0';
+	before = (int)strtol(text, NULL, 10);
 	length = snprintf(text, sizeof(text), "%d", OSD_MIN(OSD_MAX(before, 0) + 500, 1000));
-	if (pwrite(fd, text, (size_t)length, 0) != length)
-		error = osd_step_failed(step, "write", "oom_score_adj");
-	close(fd);
-	return error;
+	return pwrite(fd, text, (size_t)length, 0) == length
+		       ? 0
+		       : osd_step_failed(step, "write", "oom_score_adj");
 }
 
 static int prepare_signals(struct zygote *z, struct osd_step *step)

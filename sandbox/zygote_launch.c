@@ -123,17 +123,13 @@ static void launch(const struct launch *launch)
 static int write_map(const struct osd_daemon *daemon, pid_t pid, const char *file)
 {
 	char path[64], text[64];
-	int fd, length, error = 0;
+	OSD_CLEANUP_CLOSE int fd = -1;
+	int length;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	length = snprintf(text, sizeof(text), "0 %u %u\n", daemon->uid_base, daemon->max + 1);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, (size_t)length) != length)
-		error = -errno;
-	close(fd);
-	return error;
+	return fd < 0 || write(fd, text, (size_t)length) != length ? -errno : 0;
 }
 
 static int map_ids(const struct osd_daemon *daemon, pid_t pid)
