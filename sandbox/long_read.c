@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "fd_message.h"
 #include "proxy_client.h"
 #include "shared_read.h"
 
@@ -44,23 +43,22 @@ void osd_long_read_drop(void)
 	forget();
 }
 
-/* fds: head and tail, as far as they are present, then the version page, which is closed. */
-static bool take(const struct osd_answer *answer, int *fds, size_t count)
+static bool take(const struct osd_answer *answer)
 {
-	bool head = answer->flags & 1, tail = answer->flags & 2;
-	void *page = MAP_FAILED;
+	struct osd_shared_fds fds;
+	void *page;
 
-	if (count == (size_t)head + tail + 1)
-		page = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fds[count - 1], 0);
+	if (osd_proxy_receive_share(answer, &fds) < 0)
+		return false;
+	page = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fds.version, 0);
+	close(fds.version);
 	if (page == MAP_FAILED) {
-		osd_fds_close(fds, count);
+		osd_closep(&fds.head);
+		osd_closep(&fds.tail);
 		return false;
 	}
-	close(fds[count - 1]);
-	now.reading = (struct osd_shared_reading){.words = page,
-						  .head_bytes = answer->a,
-						  .head_fd = head ? fds[0] : -1,
-						  .tail_fd = tail ? fds[head] : -1};
+	now.reading = (struct osd_shared_reading){
+		.words = page, .head_bytes = answer->a, .head_fd = fds.head, .tail_fd = fds.tail};
 	now.reading.layout = atomic_load(&now.reading.words[OSD_SHARED_LAYOUT]);
 	return true;
 }
@@ -71,15 +69,12 @@ static void share(uint64_t partition_id, uint64_t object_id)
 		.op = OSD_CALL_SHARE, .partition_id = partition_id, .object_id = object_id};
 	struct osd_answer answer;
 	const uint8_t *body;
-	int fds[OSD_ANSWER_FDS], count;
 
 	now.asked = true;
 	now.partition_id = partition_id;
 	now.object_id = object_id;
-	if (!osd_proxy_call(&call, NULL, &answer, &body) || answer.code != OSD_ANSWER_OK)
-		return;
-	count = osd_proxy_receive_fds(fds, OSD_ANSWER_FDS);
-	now.shared = count > 0 && take(&answer, fds, (size_t)count);
+	now.shared = osd_proxy_call(&call, NULL, &answer, &body) && answer.code == OSD_ANSWER_OK &&
+		     take(&answer);
 }
 
 ssize_t osd_long_read(uint64_t partition_id, uint64_t object_id, uint64_t offset, uint8_t *to,

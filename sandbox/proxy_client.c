@@ -127,18 +127,24 @@ uint8_t *osd_proxy_texts(void)
 	return at(OSD_SHM_TEXTS_AT);
 }
 
-int osd_proxy_receive_fds(int *fds, size_t capacity)
+int osd_proxy_receive_share(const struct osd_answer *answer, struct osd_shared_fds *ret_fds)
 {
+	bool head = answer->flags & 1, tail = answer->flags & 2;
 	uint8_t header[OSD_JOB_HEADER];
+	int fds[OSD_ANSWER_FDS];
 	size_t count = 0;
-	ssize_t length = osd_fd_receive(job_socket, header, sizeof(header), fds, capacity, &count);
+	ssize_t length =
+		osd_fd_receive(job_socket, header, sizeof(header), fds, OSD_ANSWER_FDS, &count);
 
 	if (length < 0)
 		return (int)length;
 	if (length != OSD_JOB_HEADER || osd_get_be(header, 2) != OSD_PROXY_VERSION ||
-	    osd_get_be(header + 2, 2) != OSD_JOB_SHARE) {
+	    osd_get_be(header + 2, 2) != OSD_JOB_SHARE || count != (size_t)head + tail + 1) {
 		osd_fds_close(fds, count);
 		return -EPROTO;
 	}
-	return (int)count;
+	*ret_fds = (struct osd_shared_fds){.head = head ? fds[0] : -1,
+					   .tail = tail ? fds[head] : -1,
+					   .version = fds[count - 1]};
+	return 0;
 }

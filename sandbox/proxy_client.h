@@ -36,7 +36,11 @@ bool osd_proxy_write(const struct osd_call *call, const uint8_t *data, size_t le
 /* The room for texts and the result of a stage in the shared memory: OSD_SHM_PLACES_BYTES. */
 uint8_t *osd_proxy_texts(void);
 
-/* Receives the descriptors of the last answer, which the caller owns.  Returns their number, or -errno. */
-int osd_proxy_receive_fds(int *fds, size_t capacity);
+/* Receives the descriptors of this answer to SHARE, which the caller owns: the object's files, -1: there is none, and
+ * the version page.  0, or -errno; -EPROTO: they are not those of the answer. */
+struct osd_shared_fds {
+	int head, tail, version;
+};
+int osd_proxy_receive_share(const struct osd_answer *answer, struct osd_shared_fds *ret_fds);
 
 #endif

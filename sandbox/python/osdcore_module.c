@@ -11,11 +11,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "fd_message.h"
 #include "placed_result.h"
 #include "proxy_client.h"
 
-#define SHARE_FDS  3
 #define WRITE_MOST (8u << 20) /* at a time: signals are handled in between */
 
 static PyObject *errors; /* tuple: exception class by enum osd_answer_code; index 0 is osd.Ended */
@@ -85,7 +83,6 @@ PyDoc_STRVAR(call_doc,
 
 static PyObject *core_call(PyObject *module, PyObject *args)
 {
-	unsigned long long partition_id, object_id, a = 0, b = 0;
 	struct osd_call call = {0};
 	struct osd_answer answer;
 	Py_buffer body = {0};
@@ -94,13 +91,9 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 	bool fine;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "HKK|KKy*:call", &call.op, &partition_id, &object_id, &a, &b,
-			      &body))
+	if (!PyArg_ParseTuple(args, "Hkk|kky*:call", &call.op, &call.partition_id, &call.object_id,
+			      &call.a, &call.b, &body))
 		return NULL;
-	call.partition_id = partition_id;
-	call.object_id = object_id;
-	call.a = a;
-	call.b = b;
 	call.body_bytes = (uint32_t)OSD_MIN((size_t)body.len, (size_t)OSD_BODY_MAX + 1);
 	fine = ask(&call, body.buf, &answer, &answer_body);
 	/* copied before any other Python code runs, whose calls would overwrite it */
@@ -111,8 +104,7 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 		PyBuffer_Release(&body);
 	if (!data)
 		return NULL;
-	return Py_BuildValue("(KKN)", (unsigned long long)answer.a, (unsigned long long)answer.b,
-			     data);
+	return Py_BuildValue("(kkN)", answer.a, answer.b, data);
 }
 
 PyDoc_STRVAR(
@@ -123,7 +115,6 @@ PyDoc_STRVAR(
 
 static PyObject *core_write_long(PyObject *module, PyObject *args)
 {
-	unsigned long long partition_id, object_id, offset, b = 0;
 	struct osd_call call = {0};
 	struct osd_answer answer;
 	const uint8_t *answer_body;
@@ -132,13 +123,9 @@ static PyObject *core_write_long(PyObject *module, PyObject *args)
 	Py_buffer data;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "HKKKy*|K:write_long", &call.op, &partition_id, &object_id,
-			      &offset, &data, &b))
+	if (!PyArg_ParseTuple(args, "Hkkky*|k:write_long", &call.op, &call.partition_id,
+			      &call.object_id, &call.a, &data, &call.b))
 		return NULL;
-	call.partition_id = partition_id;
-	call.object_id = object_id;
-	call.a = offset;
-	call.b = b;
 	if (data.len == 0)
 		PyErr_SetString(PyExc_ValueError, "nothing to write");
 	else if (!osd_proxy_write(&call, data.buf, OSD_MIN((size_t)data.len, (size_t)WRITE_MOST),
@@ -147,7 +134,7 @@ static PyObject *core_write_long(PyObject *module, PyObject *args)
 	else if (written == 0)
 		raise_answer(&answer, answer_body);
 	else
-		result = Py_BuildValue("(Kn)", (unsigned long long)answer.a, (Py_ssize_t)written);
+		result = Py_BuildValue("(kn)", answer.a, (Py_ssize_t)written);
 	PyBuffer_Release(&data);
 	return result;
 }
@@ -175,7 +162,6 @@ PyDoc_STRVAR(readinto_doc, "readinto(partition_id, object_id, offset, buffer, /)
 
 static PyObject *core_readinto(PyObject *module, PyObject *args)
 {
-	unsigned long long partition_id, object_id, offset;
 	struct osd_call call = {.op = OSD_CALL_READ};
 	struct osd_answer answer;
 	const uint8_t *body;
@@ -183,11 +169,9 @@ static PyObject *core_readinto(PyObject *module, PyObject *args)
 	PyObject *result = NULL;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "KKKw*:readinto", &partition_id, &object_id, &offset, &buffer))
+	if (!PyArg_ParseTuple(args, "kkkw*:readinto", &call.partition_id, &call.object_id, &call.a,
+			      &buffer))
 		return NULL;
-	call.partition_id = partition_id;
-	call.object_id = object_id;
-	call.a = offset;
 	call.b = OSD_MIN((size_t)buffer.len, (size_t)OSD_CALL_IO_MAX);
 	if (ask(&call, NULL, &answer, &body)) {
 		size_t length = OSD_MIN((size_t)answer.body_bytes, (size_t)call.b);
@@ -211,37 +195,22 @@ PyDoc_STRVAR(share_doc, "share(partition_id, object_id, /) -> (head_bytes, lengt
 
 static PyObject *core_share(PyObject *module, PyObject *args)
 {
-	unsigned long long partition_id, object_id;
 	struct osd_call call = {.op = OSD_CALL_SHARE};
 	struct osd_answer answer;
+	struct osd_shared_fds fds;
 	const uint8_t *body;
-	int fds[SHARE_FDS], head = -1, tail = -1, count, expected;
+	int error;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "KK:share", &partition_id, &object_id))
+	if (!PyArg_ParseTuple(args, "kk:share", &call.partition_id, &call.object_id) ||
+	    !ask(&call, NULL, &answer, &body))
 		return NULL;
-	call.partition_id = partition_id;
-	call.object_id = object_id;
-	if (!ask(&call, NULL, &answer, &body))
-		return NULL;
-	count = osd_proxy_receive_fds(fds, SHARE_FDS);
-	if (count < 0) {
-		errno = -count;
+	error = osd_proxy_receive_share(&answer, &fds);
+	if (error) {
+		errno = -error;
 		return PyErr_SetFromErrno(PyExc_OSError);
 	}
-	expected = (answer.flags & 1) + (answer.flags >> 1 & 1) + 1;
-	if (count != expected) {
-		osd_fds_close(fds, (size_t)count);
-		PyErr_SetString(PyExc_SystemError, "descriptors do not match the proxy's answer");
-		return NULL;
-	}
-	count = 0;
-	if (answer.flags & 1)
-		head = fds[count++];
-	if (answer.flags & 2)
-		tail = fds[count++];
-	return Py_BuildValue("(KKiii)", (unsigned long long)answer.a, (unsigned long long)answer.b,
-			     head, tail, fds[count]);
+	return Py_BuildValue("(kkiii)", answer.a, answer.b, fds.head, fds.tail, fds.version);
 }
 
 PyDoc_STRVAR(register_doc,

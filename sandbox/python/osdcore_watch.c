@@ -260,6 +260,15 @@ static void note(struct watch *watch)
 	}
 }
 
+/* NULL: an exception is set. */
+static struct watch *list_of(unsigned number)
+{
+	if (number < sizeof(watches) / sizeof(watches[0]))
+		return &watches[number];
+	PyErr_SetString(PyExc_ValueError, "there are three lists, 0 to 2");
+	return NULL;
+}
+
 PyObject *osd_core_watch(PyObject *module, PyObject *args)
 {
 	struct watch *watch;
@@ -270,13 +279,9 @@ PyObject *osd_core_watch(PyObject *module, PyObject *args)
 	(void)module;
 	if (!PyArg_ParseTuple(args, "IO!:watch", &number, &PyTuple_Type, &things))
 		return NULL;
-	if (number >= sizeof(watches) / sizeof(watches[0])) {
-		PyErr_SetString(PyExc_ValueError, "there are three lists, 0 to 2");
+	watch = list_of(number);
+	if (!watch || make_factors() < 0)
 		return NULL;
-	}
-	if (make_factors() < 0)
-		return NULL;
-	watch = &watches[number];
 	forget(watch);
 	count = (size_t)PyTuple_GET_SIZE(things);
 	watch->watched = PyMem_RawCalloc(count + 1, sizeof(*watch->watched));
@@ -328,21 +333,18 @@ static int compare_group(const struct watch *watch, const struct group *group, P
 
 PyObject *osd_core_altered(PyObject *module, PyObject *args)
 {
+	const struct watch *watch;
 	unsigned number;
 	PyObject *found;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "I:altered", &number))
+	if (!PyArg_ParseTuple(args, "I:altered", &number) || !(watch = list_of(number)))
 		return NULL;
-	if (number >= sizeof(watches) / sizeof(watches[0])) {
-		PyErr_SetString(PyExc_ValueError, "there are three lists, 0 to 2");
-		return NULL;
-	}
 	found = PyList_New(0);
 	if (number == GUARDED && !osd_barrier_touched())
 		return found;
-	for (size_t i = 0; found && i < watches[number].group_count; i++)
-		if (compare_group(&watches[number], &watches[number].groups[i], found) < 0)
+	for (size_t i = 0; found && i < watch->group_count; i++)
+		if (compare_group(watch, &watch->groups[i], found) < 0)
 			Py_CLEAR(found);
 	if (number == GUARDED && found && PyList_GET_SIZE(found) == 0)
 		osd_barrier_rearm();
