@@ -157,22 +157,9 @@ static size_t run_of(const struct unit *unit, uint32_t place, size_t most)
 	return length;
 }
 
-typedef ssize_t transfer_fn(int fd, struct iovec *part, off_t offset, bool nowait);
-
-static ssize_t read_part(int fd, struct iovec *part, off_t offset, bool nowait)
-{
-	return preadv2(fd, part, 1, offset, nowait ? RWF_NOWAIT : 0);
-}
-
-static ssize_t write_part(int fd, struct iovec *part, off_t offset, bool nowait)
-{
-	(void)nowait;
-	return pwritev(fd, part, 1, offset);
-}
-
 /* 0 or an errno. */
 static int transfer(const struct osd_kept *kept, const struct unit *unit, uint64_t from,
-		    uint8_t *bytes, size_t length, transfer_fn *move, bool nowait)
+		    uint8_t *bytes, size_t length, bool writes, bool nowait)
 {
 	while (length) {
 		uint32_t place = (uint32_t)(from / OSD_KEPT_SLOT);
@@ -180,7 +167,9 @@ static int transfer(const struct osd_kept *kept, const struct unit *unit, uint64
 		size_t room = run_of(unit, place, skipped + length) - skipped;
 		struct iovec part = {bytes, OSD_MIN(room, length)};
 		off_t offset = (off_t)unit->slots[place] * OSD_KEPT_SLOT + (off_t)skipped;
-		ssize_t moved = move(kept->fd, &part, offset, nowait);
+		ssize_t moved =
+			writes ? pwritev(kept->fd, &part, 1, offset)
+			       : preadv2(kept->fd, &part, 1, offset, nowait ? RWF_NOWAIT : 0);
 
 		if (moved < 0 && errno == EINTR)
 			continue;
@@ -245,8 +234,7 @@ static int store(struct osd_kept *kept, struct unit *unit, uint64_t from, const 
 		 size_t length)
 {
 	/* The bytes are only read. */
-	int error = transfer(kept, unit, from, (uint8_t *)(uintptr_t)bytes, length, write_part,
-			     false);
+	int error = transfer(kept, unit, from, (uint8_t *)(uintptr_t)bytes, length, true, false);
 
 	if (error)
 		report(kept, "keep", error);
@@ -372,7 +360,7 @@ bool osd_kept_get(struct osd_kept *kept, const struct osd_kept_key *key, uint64_
 		return false;
 	*ret_whole = unit->length;
 	length = from < unit->length ? (size_t)OSD_MIN(length, unit->length - from) : 0;
-	error = transfer(kept, unit, from, buffer, length, read_part, nowait);
+	error = transfer(kept, unit, from, buffer, length, false, nowait);
 	waits = nowait && (error == EAGAIN || error == EOPNOTSUPP);
 	unpin(kept, unit, error && !waits);
 	if (error && !waits)

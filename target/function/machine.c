@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -121,19 +122,6 @@ static bool check_value(struct osd_functions *functions, const char *name, const
 }
 
 /* ---- files ------------------------------------------------------------------------------------------- */
-
-static bool read_all(int fd, uint8_t *bytes, size_t length)
-{
-	while (length) {
-		ssize_t got = read(fd, bytes, length);
-
-		if (got == 0 || (got < 0 && errno != EINTR))
-			return false;
-		bytes += OSD_MAX(got, 0);
-		length -= (size_t)OSD_MAX(got, 0);
-	}
-	return true;
-}
 
 static bool write_file(int folder, const char *name, const uint8_t value[OSD_MAC_LENGTH],
 		       const uint8_t *bytes, size_t length)
@@ -244,7 +232,8 @@ static struct osd_function_code *read_file(struct osd_functions *functions, int 
 	if (!whole)
 		return NULL;
 	bytes = whole->bytes + whole->length;
-	if (!read_all(fd, stored, sizeof(stored)) || !read_all(fd, bytes, length) ||
+	if (readv(fd, (struct iovec[]){{stored, sizeof(stored)}, {bytes, length}}, 2) !=
+		    status.st_size ||
 	    !check_value(functions, name, bytes, length, value))
 		return NULL;
 	if (osd_mac_equal(stored, value))
