@@ -351,7 +351,7 @@ static enum osd_status open_read(struct osd_command_context *ctx, const struct o
 	read->began_usec = osd_monotonic_usec();
 	read->status = OSD_E_BUSY;
 	known = may_be_known &&
-		osd_stack_note_take(ctx->functions, ctx->addressed, &note, &read->run.stack);
+		osd_stack_note_get(ctx->functions, ctx->addressed, &note, &read->run.stack);
 	if (known)
 		read->changes = note.changes;
 	status = osd_stack_run_open(ctx, NULL, &read->run, ret_plain);
@@ -431,7 +431,8 @@ enum osd_status osd_stack_read_kept(struct osd_command_context *ctx)
 	struct osd_stack_note stack;
 
 	if (!answer.kept || cdb->continuation_length ||
-	    !osd_stack_note_get(ctx->functions, ctx->addressed, &stack) || !stack.deterministic)
+	    !osd_stack_note_get(ctx->functions, ctx->addressed, &stack, NULL) ||
+	    !stack.deterministic)
 		return OSD_E_WOULD_BLOCK;
 	answer.unit = stack.unit;
 	answer.key.source = stack.source;

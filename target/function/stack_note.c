@@ -174,10 +174,10 @@ struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct
 	return note;
 }
 
-/* ret_stack: also a copy of the stack, for the caller to free; NULL: it is not wanted. */
-static bool get(struct osd_functions *functions, struct osd_object_id id,
-		struct osd_stack_note *ret_note, struct osd_stack **ret_stack)
+bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id,
+			struct osd_stack_note *ret_note, struct osd_stack **ret_stack)
 {
+	OSD_CLEANUP_FREE struct osd_stack *stack = NULL;
 	struct osd_stack_notes *notes = functions->notes;
 	uint64_t changes = osd_stack_changes(functions);
 	struct osd_stack_note *note;
@@ -191,32 +191,17 @@ static bool get(struct osd_functions *functions, struct osd_object_id id,
 		ret_note->text = NULL;
 		ret_note->stack = NULL;
 	}
-	if (holds && ret_stack)
-		*ret_stack = note->stack ? copy_of(note->stack) : NULL;
+	if (holds && ret_stack) {
+		stack = note->stack ? copy_of(note->stack) : NULL;
+		holds = stack;
+	}
 	osd_unlock(&notes->lock);
 	for (size_t i = 0; holds && i < ret_note->count; i++)
 		holds = osd_function_code_is_current(functions, ret_note->functions[i].id,
 						     &ret_note->functions[i].version);
+	if (holds && ret_stack)
+		*ret_stack = OSD_STEAL(stack);
 	return holds;
-}
-
-bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id,
-			struct osd_stack_note *ret_note)
-{
-	return get(functions, id, ret_note, NULL);
-}
-
-bool osd_stack_note_take(struct osd_functions *functions, struct osd_object_id id,
-			 struct osd_stack_note *ret_note, struct osd_stack **ret_stack)
-{
-	struct osd_stack *stack = NULL;
-
-	if (!get(functions, id, ret_note, &stack) || !stack) {
-		free(stack);
-		return false;
-	}
-	*ret_stack = stack;
-	return true;
 }
 
 void osd_stack_note_read(struct osd_functions *functions, struct osd_object_id id,
@@ -236,7 +221,7 @@ void osd_stack_note_why(struct osd_functions *functions, struct osd_object_id id
 {
 	struct osd_json json = osd_json_init(buffer, capacity);
 	struct osd_stack_note *note, holding;
-	bool current = osd_stack_note_get(functions, id, &holding);
+	bool current = osd_stack_note_get(functions, id, &holding, NULL);
 
 	osd_lock(&functions->notes->lock);
 	note = find(functions->notes, id);

@@ -48,12 +48,10 @@ uint64_t osd_stack_changes(struct osd_functions *functions);
 struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct osd_object_id id,
 					 uint64_t changes, const struct osd_stack *stack,
 					 struct osd_function_code *const codes[OSD_STACK_STAGES]);
-/* A note that holds now, as far as memory says; false: find the stack in the store.  Never waits. */
+/* A note that holds now, as far as memory says; false: find the stack in the store.  Never waits.  ret_stack: also a copy
+ * of the stack, which has no room for more stages, for the caller to free; NULL: it is not wanted. */
 bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id,
-			struct osd_stack_note *ret_note);
-/* The same, with a copy of the stack, which has no room for more stages.  The caller frees it. */
-bool osd_stack_note_take(struct osd_functions *functions, struct osd_object_id id,
-			 struct osd_stack_note *ret_note, struct osd_stack **ret_stack);
+			struct osd_stack_note *ret_note, struct osd_stack **ret_stack);
 /* After a READ of the object. */
 void osd_stack_note_read(struct osd_functions *functions, struct osd_object_id id,
 			 const struct osd_stack_read *read);
