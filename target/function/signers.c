@@ -105,45 +105,16 @@ static void closep(FILE **file)
 		fclose(*file);
 }
 
-static enum osd_status read_file(const char *path, char message[256], char **ret_text,
-				 size_t *ret_length)
-{
-	OSD_CLEANUP(closep) FILE *file = fopen(path, "re");
-	OSD_CLEANUP_FREE char *text = malloc(FILE_MAX + 1);
-	size_t length;
-
-	snprintf(message, 256, "out of memory");
-	if (!text)
-		return OSD_E_NO_MEMORY;
-	if (!file)
-		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
-				   "cannot read the list of signers %.120s: %s", path,
-				   strerror(errno));
-	length = fread(text, 1, FILE_MAX + 1, file);
-	if (ferror(file) || length > FILE_MAX)
-		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
-				   "cannot read the list of signers %.120s: it must be a file of "
-				   "at most 4 MiB",
-				   path);
-	*ret_text = OSD_STEAL(text);
-	*ret_length = length;
-	return OSD_OK;
-}
-
-static bool is_engine(const char *name, size_t length)
-{
-	for (size_t i = 0; i < OSD_SIGNING_ENGINES; i++)
-		if (strlen(engines[i]) == length && memcmp(engines[i], name, length) == 0)
-			return true;
-	return false;
-}
-
 static bool are_engines(const char *list)
 {
+#define X(name, first, last) name ","
+	static const char known[] = OSD_FUNCTION_ENGINES(X);
+#undef X
+
 	for (const char *at = list; *at;) {
 		size_t word = strcspn(at, ",");
 
-		if (!is_engine(at, word))
+		if (!osd_has_word(known, ',', at, word))
 			return false;
 		at += word + (at[word] == ',');
 	}
@@ -195,23 +166,30 @@ static bool parse_line(struct osd_signers *signers, unsigned number, const char 
 	return true;
 }
 
-static enum osd_status parse(struct osd_signers *signers, const char *text, size_t length,
-			     char message[256])
+static enum osd_status read_file(struct osd_signers *signers, const char *path, char message[256])
 {
-	const char *end = text + length;
+	OSD_CLEANUP(closep) FILE *file = fopen(path, "re");
+	OSD_CLEANUP_FREE char *line = NULL;
+	size_t room = 0, bytes = 0;
 	unsigned number = 0;
+	ssize_t length;
 
-	if (length == 0 && !parse_line(signers, 0, text, 0, message))
-		return OSD_E_PARAM_FIELD;
-	for (const char *at = text; at < end; number++) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		size_t bytes = (size_t)((newline ? newline : end) - at);
-
-		if (!parse_line(signers, number, at, bytes, message))
+	if (!file)
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "cannot read the list of signers %.120s: %s", path,
+				   strerror(errno));
+	while (bytes <= FILE_MAX && (length = getline(&line, &room, file)) > 0) {
+		bytes += (size_t)length;
+		length -= line[length - 1] == '\n';
+		if (!parse_line(signers, number++, line, (size_t)length, message))
 			return OSD_E_PARAM_FIELD;
-		at += bytes + 1;
 	}
-	return OSD_OK;
+	if (bytes > FILE_MAX || !feof(file))
+		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
+				   "cannot read the list of signers %.120s: it must be a file of "
+				   "at most 4 MiB",
+				   path);
+	return number || parse_line(signers, 0, "", 0, message) ? OSD_OK : OSD_E_PARAM_FIELD;
 }
 
 OSD_DEFINE_CLEANUP(struct osd_signers *, osd_signers_free)
@@ -220,8 +198,6 @@ enum osd_status osd_signers_read(const char *file, char message[256],
 				 struct osd_signers **ret_signers)
 {
 	OSD_CLEANUP(osd_signers_freep) struct osd_signers *signers = calloc(1, sizeof(*signers));
-	OSD_CLEANUP_FREE char *text = NULL;
-	size_t length;
 	enum osd_status status = OSD_OK;
 
 	if (!signers)
@@ -229,9 +205,7 @@ enum osd_status osd_signers_read(const char *file, char message[256],
 	signers->references = 1;
 	signers->levels[NATIVE] = OSD_SIGNING_NAMED;
 	if (file)
-		status = read_file(file, message, &text, &length);
-	if (file && status == OSD_OK)
-		status = parse(signers, text, length, message);
+		status = read_file(signers, file, message);
 	if (status == OSD_OK)
 		*ret_signers = OSD_STEAL(signers);
 	return status;

@@ -86,20 +86,6 @@ static const char *fault_of(const struct osd_signer_line *line, const struct osd
 
 /* ---- caps -------------------------------------------------------------------------------------------- */
 
-static bool has_engine(const char *list, const char *engine)
-{
-	size_t length = strlen(engine);
-
-	for (const char *at = list; *at;) {
-		size_t word = strcspn(at, ",");
-
-		if (word == length && memcmp(at, engine, length) == 0)
-			return true;
-		at += word + (at[word] == ',');
-	}
-	return false;
-}
-
 static bool exceeds(uint64_t limit, uint64_t cap)
 {
 	return cap && limit > cap;
@@ -108,7 +94,9 @@ static bool exceeds(uint64_t limit, uint64_t cap)
 /* A limit that the manifest does not have is the cap at each call. */
 static const char *excess_of(const struct osd_signer_caps *caps, const struct osd_function *function)
 {
-	if (caps->engines[0] && !has_engine(caps->engines, osd_function_engine(function)))
+	const char *engine = osd_function_engine(function);
+
+	if (caps->engines[0] && !osd_has_word(caps->engines, ',', engine, strlen(engine)))
 		return "its signer may not sign for this engine (iosd-engines)";
 	if (caps->access && function->access > caps->access - 1)
 		return "its access class is more than its signer's (iosd-access)";

@@ -165,14 +165,7 @@ static const struct osd_control_row *find_row(uint16_t type)
 /* keys NULL: any. */
 static bool is_listed(const struct osd_control_pair *pair, const char *keys)
 {
-	size_t length = 0;
-
-	for (const char *at = keys; at && *at; at += length + (at[length] == ' ')) {
-		length = strcspn(at, " ");
-		if (length == pair->key_bytes && memcmp(at, pair->key, length) == 0)
-			return true;
-	}
-	return !keys;
+	return !keys || osd_has_word(keys, ' ', pair->key, pair->key_bytes);
 }
 
 static bool check_pair(struct osd_control_request *request, const struct osd_control_pair *pair)
