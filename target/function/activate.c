@@ -21,13 +21,6 @@ struct activation {
 	struct osd_signing signing;    /* as it was checked */
 };
 
-static enum osd_status read_manifest(struct osd_txn *txn, void *arg)
-{
-	struct activation *activation = arg;
-
-	return osd_function_read(txn, activation->function.id, &activation->function);
-}
-
 static bool same_manifest(const struct osd_function *a, const struct osd_function *b)
 {
 	return a->access == b->access && a->abi == b->abi && strcmp(a->engine, b->engine) == 0 &&
@@ -64,13 +57,6 @@ static enum osd_status mark(struct osd_txn *txn, void *arg)
 	return status;
 }
 
-void osd_functions_set_engines(struct osd_functions *functions,
-			       bool (*has_engine)(void *arg, const char *engine), void *arg)
-{
-	functions->has_engine = has_engine;
-	functions->engines = arg;
-}
-
 /* A function that transforms data gets them as arguments and needs nothing else (stack.h). */
 static bool is_sound(const struct osd_function *function)
 {
@@ -82,13 +68,9 @@ static bool is_sound(const struct osd_function *function)
 		osd_function_has_method(function, function->inverse, strlen(function->inverse)));
 }
 
-void osd_functions_set_users(struct osd_functions *functions,
-			     size_t (*list_users)(void *arg, struct osd_object_id id, char *text,
-						  size_t capacity),
-			     void *arg)
+void osd_functions_set_jobs(struct osd_functions *functions, const struct osd_functions_jobs *jobs)
 {
-	functions->list_users = list_users;
-	functions->users = arg;
+	functions->jobs = *jobs;
 }
 
 static enum osd_status check_engine(const struct osd_functions *functions,
@@ -96,7 +78,8 @@ static enum osd_status check_engine(const struct osd_functions *functions,
 {
 	const char *engine = osd_function_engine(function);
 	bool found = strcmp(engine, OSD_FUNCTION_ENGINE) == 0 ||
-		     (functions->has_engine && functions->has_engine(functions->engines, engine));
+		     (functions->jobs.has_engine &&
+		      functions->jobs.has_engine(functions->jobs.arg, engine));
 
 	return found && osd_function_abi_fits(function) ? OSD_OK : OSD_E_FUNCTION_ENGINE;
 }
@@ -124,7 +107,7 @@ static enum osd_status store(struct activation *activation, bool replace)
 	status = osd_txn_run(functions->objects, OSD_COMMIT_DURABLE, mark, activation);
 	osd_function_match(functions, activation->replaced.object_id ? activation->replaced
 								     : activation->function.id);
-	osd_function_give_back(functions, &activation->function);
+	osd_function_drop(functions, &activation->function, true);
 	return status;
 }
 
@@ -167,7 +150,7 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 	bool current;
 	enum osd_status status;
 
-	status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_manifest, &activation);
+	status = osd_function_load(functions, function);
 	if (status == OSD_OK && !osd_function_is_one(id))
 		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)

@@ -21,26 +21,12 @@
 
 /* ---- the table ------------------------------------------------------------------------------------- */
 
-/* functions->lock held.  NULL: there is none. */
-static struct entry *find_entry(const struct osd_functions *functions, struct osd_object_id id,
-				bool pending)
-{
-	osd_assert_held(&functions->lock);
-	for (size_t i = 0; i < functions->count; i++) {
-		struct entry *entry = &functions->entries[i];
-
-		if (entry->pending == pending && osd_same_id(entry->function.id, id))
-			return entry;
-	}
-	return NULL;
-}
-
 bool osd_function_is_active(struct osd_functions *functions, struct osd_object_id id)
 {
 	bool active;
 
 	osd_lock(&functions->lock);
-	active = find_entry(functions, id, false);
+	active = find_entry(functions, id, NULL, false);
 	osd_unlock(&functions->lock);
 	return active;
 }
@@ -104,7 +90,7 @@ static bool has_place(const struct osd_functions *functions, struct osd_object_i
 	osd_assert_held(&functions->lock);
 	for (size_t i = 0; i < functions->count; i++)
 		own += functions->entries[i].function.id.partition_id == id.partition_id;
-	return left > 0 && (own < left || find_entry(functions, id, false));
+	return left > 0 && (own < left || find_entry(functions, id, NULL, false));
 }
 
 enum osd_status osd_function_reserve(struct osd_functions *functions,
@@ -118,7 +104,7 @@ enum osd_status osd_function_reserve(struct osd_functions *functions,
 
 	osd_lock(&functions->lock);
 	other = find_alias(functions, function);
-	if (find_entry(functions, function->id, true) || (other && other->pending) ||
+	if (find_entry(functions, function->id, NULL, true) || (other && other->pending) ||
 	    count_pending(functions) == ACTIVATIONS)
 		status = OSD_E_BUSY; /* another activation of it, or of its alias, is under way */
 	else if (!has_place(functions, function->id))
@@ -169,13 +155,6 @@ static void list_unsure(struct osd_functions *functions, struct osd_object_id id
 	osd_unlock(&functions->lock);
 }
 
-static enum osd_status read_version(struct osd_txn *txn, void *arg)
-{
-	struct osd_function *function = arg;
-
-	return osd_function_read(txn, function->id, function);
-}
-
 /* A function that cannot be read is not active until the next start. */
 static void read_stored(struct osd_functions *functions, struct osd_function *function)
 {
@@ -183,7 +162,7 @@ static void read_stored(struct osd_functions *functions, struct osd_function *fu
 	enum osd_status status;
 
 	do
-		status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, read_version, function);
+		status = osd_function_load(functions, function);
 	while (status == OSD_E_BUSY);
 	if (status == OSD_OK)
 		return;
@@ -197,12 +176,12 @@ static void read_stored(struct osd_functions *functions, struct osd_function *fu
 /* A version in memory that is not the stored one goes; the stored one becomes valid. */
 static void match_one(struct osd_functions *functions, const struct osd_function *stored)
 {
-	struct entry *entry = find_entry(functions, stored->id, false);
+	struct entry *entry = find_entry(functions, stored->id, NULL, false);
 
 	if (entry && osd_function_same(&entry->function, stored))
 		return;
 	drop(functions, entry);
-	entry = find_entry(functions, stored->id, true);
+	entry = find_entry(functions, stored->id, NULL, true);
 	if (entry && osd_function_same(&entry->function, stored))
 		entry->pending = false;
 }
@@ -241,7 +220,7 @@ void osd_function_set_caps(struct osd_functions *functions, const struct osd_fun
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	entry = find_entry(functions, function->id, false);
+	entry = find_entry(functions, function->id, NULL, false);
 	if (entry && osd_function_same(&entry->function, function))
 		entry->function.caps = function->caps;
 	atomic_fetch_add(&functions->changes, 1);
@@ -260,28 +239,17 @@ bool osd_function_found(struct osd_functions *functions, const struct osd_functi
 	return entry;
 }
 
-static void drop_version(struct osd_functions *functions, const struct osd_function *version,
-			 bool pending)
+void osd_function_drop(struct osd_functions *functions, const struct osd_function *version,
+		       bool pending)
 {
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	entry = find_entry(functions, version->id, pending);
+	entry = find_entry(functions, version->id, NULL, pending);
 	if (entry && osd_function_same(&entry->function, version))
 		drop(functions, entry);
 	osd_unlock(&functions->lock);
 	osd_machine_sweep(functions);
-}
-
-/* The place goes unless the activation was stored. */
-void osd_function_give_back(struct osd_functions *functions, const struct osd_function *function)
-{
-	drop_version(functions, function, true);
-}
-
-void osd_function_drop(struct osd_functions *functions, const struct osd_function *version)
-{
-	drop_version(functions, version, false);
 }
 
 /* ---- removal --------------------------------------------------------------------------------------- */

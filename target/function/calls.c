@@ -101,20 +101,15 @@ size_t osd_functions_signer_calls(struct osd_functions *functions,
 void osd_function_called(struct osd_functions *functions, const struct osd_function_call *call)
 {
 	struct calls kept = copy_failure(call);
+	struct entry *entry;
 
 	osd_lock(&functions->lock);
 	count_signer(functions, call);
-	for (size_t i = 0; i < functions->count; i++) {
-		struct entry *entry = &functions->entries[i];
-
-		if (entry->pending || !osd_same_id(entry->function.id, call->id) ||
-		    memcmp(entry->function.sha256, call->sha256, sizeof(entry->function.sha256)) != 0)
-			continue;
+	entry = find_entry(functions, call->id, call->sha256, false);
+	if (entry)
 		count(&entry->calls, call);
-		if (call->reason)
-			count_failure(&entry->calls, call, &kept);
-		break;
-	}
+	if (entry && call->reason)
+		count_failure(&entry->calls, call, &kept);
 	osd_unlock(&functions->lock);
 	osd_function_calls_release(&kept);
 }
@@ -139,16 +134,14 @@ void osd_function_get_calls(struct osd_functions *functions, struct osd_object_i
 			    size_t *ret_length)
 {
 	char line[OSD_FUNCTION_CALLS_MAX];
-	const struct calls *calls;
+	const struct entry *entry;
 	size_t used = 0;
 
 	osd_lock(&functions->lock);
-	for (size_t i = 0; i < functions->count && !used; i++) {
-		const struct entry *entry = &functions->entries[i];
+	entry = find_entry(functions, id, NULL, false);
+	if (entry) {
+		const struct calls *calls = &entry->calls;
 
-		if (entry->pending || !osd_same_id(entry->function.id, id))
-			continue;
-		calls = &entry->calls;
 		used = (size_t)snprintf(line, sizeof(line),
 					"plain=%" PRIu64 " recorded=%" PRIu64 " failed=%" PRIu64
 					" last=%" PRIu64 " failure=%" PRIu64 " reason=%u method=%s\n",

@@ -66,21 +66,6 @@ enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_o
 
 /* ---- in memory --------------------------------------------------------------------------------------- */
 
-/* functions->lock held.  NULL: it is not active any more. */
-static struct entry *find_active(struct osd_functions *functions,
-				 const struct osd_function *function)
-{
-	osd_assert_held(&functions->lock);
-	for (size_t i = 0; i < functions->count; i++) {
-		struct entry *entry = &functions->entries[i];
-
-		if (!entry->pending && osd_same_id(entry->function.id, function->id) &&
-		    memcmp(entry->function.sha256, function->sha256, sizeof(function->sha256)) == 0)
-			return entry;
-	}
-	return NULL;
-}
-
 static size_t size_of(const struct osd_function_code *code)
 {
 	return code->length + code->machine_length;
@@ -102,7 +87,7 @@ static struct osd_function_code *get_kept(struct osd_functions *functions,
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	entry = find_active(functions, function);
+	entry = find_entry(functions, function->id, function->sha256, false);
 	if (entry) {
 		entry->used = ++functions->uses;
 		code = osd_function_code_ref(entry->code);
@@ -136,7 +121,7 @@ void osd_function_keep(struct osd_functions *functions, const struct osd_functio
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	entry = find_active(functions, function);
+	entry = find_entry(functions, function->id, function->sha256, false);
 	if (entry) {
 		osd_function_release(functions, entry);
 		make_room(functions, size_of(code));
@@ -152,13 +137,11 @@ void osd_function_keep(struct osd_functions *functions, const struct osd_functio
 struct osd_function_code *osd_function_machine(struct osd_functions *functions,
 					       struct osd_object_id id, const uint8_t sha256[32])
 {
-	struct osd_function function = {.id = id};
 	struct osd_function_code *code = NULL;
 	const struct entry *entry;
 
-	memcpy(function.sha256, sha256, sizeof(function.sha256));
 	osd_lock(&functions->lock);
-	entry = find_active(functions, &function);
+	entry = find_entry(functions, id, sha256, false);
 	if (entry && entry->code && entry->code->machine_length)
 		code = osd_function_code_ref(entry->code);
 	osd_unlock(&functions->lock);
@@ -175,7 +158,7 @@ bool osd_function_compile_begins(struct osd_functions *functions,
 	if (!osd_function_needs_compiler(function, code))
 		return false;
 	osd_lock(&functions->lock);
-	entry = find_active(functions, function);
+	entry = find_entry(functions, function->id, function->sha256, false);
 	begins = entry && !entry->compiling;
 	if (begins)
 		entry->compiling = true;
@@ -189,7 +172,7 @@ void osd_function_compile_ends(struct osd_functions *functions, const struct osd
 	struct entry *entry;
 
 	osd_lock(&functions->lock);
-	entry = find_active(functions, function);
+	entry = find_entry(functions, function->id, function->sha256, false);
 	if (entry)
 		entry->compiling = false;
 	osd_unlock(&functions->lock);

@@ -38,7 +38,7 @@ enum osd_status osd_function_end(struct osd_functions *functions,
 	enum osd_status status = end(functions, (struct ending){version->id, version});
 
 	if (status != OSD_OK)
-		osd_function_drop(functions, version);
+		osd_function_drop(functions, version, false);
 	return status;
 }
 

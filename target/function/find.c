@@ -11,23 +11,18 @@ static bool has_alias(const struct osd_function *function, const struct osd_func
 	       memcmp(function->alias, name->text, name->length) == 0;
 }
 
-static int digit_of(uint8_t byte)
-{
-	if (byte >= '0' && byte <= '9')
-		return byte - '0';
-	return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 /* Whether the name is the first digits of the function's SHA-256, in lower case. */
 static bool has_digits(const struct osd_function *function, const struct osd_function_name *name)
 {
+	static const char digits[] = "0123456789abcdef";
+
 	if (name->length < OSD_FUNCTION_DIGITS || name->length > 2 * sizeof(function->sha256))
 		return false;
 	for (size_t i = 0; i < name->length; i++) {
 		unsigned nibble =
 			i % 2 ? function->sha256[i / 2] & 0xf : function->sha256[i / 2] >> 4;
 
-		if (digit_of(name->text[i]) != (int)nibble)
+		if (name->text[i] != (uint8_t)digits[nibble])
 			return false;
 	}
 	return true;
@@ -95,13 +90,8 @@ bool osd_function_peek(struct osd_functions *functions, struct osd_object_id id,
 		       struct osd_function *ret_function)
 {
 	const struct osd_function_name name = {id.partition_id, id.object_id, NULL, 0};
-	enum osd_status status = OSD_E_NO_FUNCTION;
 
-	osd_lock(&functions->lock);
-	if (id.object_id)
-		status = find_named(functions, &name, ret_function);
-	osd_unlock(&functions->lock);
-	return status == OSD_OK;
+	return id.object_id && osd_function_find_active(functions, &name, ret_function) == OSD_OK;
 }
 
 enum osd_status osd_function_partition(struct osd_functions *functions, uint64_t *ret_partition_id)
@@ -142,13 +132,18 @@ bool osd_function_has_method(const struct osd_function *function, const void *me
 {
 	const char *methods = function->methods[0] ? function->methods : OSD_FUNCTION_METHOD;
 
-	for (const char *at = methods; length && *at;) {
-		size_t word = strcspn(at, " ");
+	return osd_has_word(methods, ' ', method, length);
+}
 
-		if (word == length && memcmp(at, method, length) == 0)
-			return true;
-		at += word;
-		at += strspn(at, " ");
-	}
-	return false;
+bool osd_function_choose_method(const struct osd_function *function, const void *method,
+				size_t length, char ret_method[OSD_FUNCTION_WORD_MAX + 1])
+{
+	osd_function_first_method(function, ret_method);
+	if (length == 0)
+		return true;
+	if (!osd_function_has_method(function, method, length))
+		return false;
+	memcpy(ret_method, method, length);
+	ret_method[length] = '\0';
+	return true;
 }

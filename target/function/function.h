@@ -82,14 +82,15 @@ struct osd_function {
  * refuse are deactivated.  On failure, message has the reason. */
 enum osd_status osd_functions_open(struct osd_objects *objects, const char *signers,
 				   char message[256], struct osd_functions **ret_functions);
-/* At the start: which engines there are beside OSD_FUNCTION_ENGINE.  Nothing is locked when has_engine is called. */
-void osd_functions_set_engines(struct osd_functions *functions,
-			       bool (*has_engine)(void *arg, const char *engine), void *arg);
-/* At the start: writes a line of each call of a function under way into text, for its manifest; returns the length. */
-void osd_functions_set_users(struct osd_functions *functions,
-			     size_t (*list_users)(void *arg, struct osd_object_id id, char *text,
-						  size_t capacity),
-			     void *arg);
+struct osd_functions_jobs {
+	/* Whether there is this engine beside OSD_FUNCTION_ENGINE.  Nothing is locked when it is called. */
+	bool (*has_engine)(void *arg, const char *engine);
+	/* Writes a line of each call of a function under way into text, for its manifest; returns the length. */
+	size_t (*list_users)(void *arg, struct osd_object_id id, char *text, size_t capacity);
+	void *arg;
+};
+/* At the start: how functions ask about jobs. */
+void osd_functions_set_jobs(struct osd_functions *functions, const struct osd_functions_jobs *jobs);
 void osd_functions_close(struct osd_functions *functions); /* NULL is fine */
 /* Reads the file of signers again.  OSD_E_PARAM_FIELD: it is wrong, or looser than what holds; message says where.
  * Nothing changes until osd_functions_use, which takes the list and deactivates what it refuses. */
@@ -163,6 +164,9 @@ bool osd_function_has_method(const struct osd_function *function, const void *me
 /* The entry point of a call that names none. */
 void osd_function_first_method(const struct osd_function *function,
 			       char method[OSD_FUNCTION_WORD_MAX + 1]);
+/* The entry point of this name; length 0: that one.  False: it is none of the function's. */
+bool osd_function_choose_method(const struct osd_function *function, const void *method,
+				size_t length, char ret_method[OSD_FUNCTION_WORD_MAX + 1]);
 /* A call by EXECUTE FUNCTION that has ended. */
 struct osd_function_call {
 	struct osd_object_id id;

@@ -25,14 +25,9 @@ static enum osd_status make_hook(struct osd_functions *functions,
 	const struct osd_object_id id = {value->partition_id, value->object_id};
 
 	if (!osd_function_peek(functions, id, &hook->function) ||
-	    (value->method_length &&
-	     !osd_function_has_method(&hook->function, value->method, value->method_length)))
+	    !osd_function_choose_method(&hook->function, value->method, value->method_length,
+					hook->method))
 		return OSD_E_FUNCTION_INACTIVE;
-	osd_function_first_method(&hook->function, hook->method);
-	if (value->method_length) {
-		memcpy(hook->method, value->method, value->method_length);
-		hook->method[value->method_length] = '\0';
-	}
 	hook->events = value->events;
 	hook->page = value->page;
 	memcpy(hook->parameters, value->parameters, value->parameters_length);

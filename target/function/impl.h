@@ -3,6 +3,8 @@
 #ifndef OSD_FUNCTION_IMPL_H
 #define OSD_FUNCTION_IMPL_H
 
+#include <string.h>
+
 #include "base/lock.h"
 #include "function/function.h"
 #include "object/hooks.h"
@@ -70,10 +72,7 @@ struct osd_functions {
 	struct osd_page_provider page;
 	struct osd_page_provider stack_pages[OSD_STACK_LEVELS]; /* stack.c */
 	struct osd_page_provider hook_pages[OSD_HOOK_LEVELS];	/* hooks.c */
-	bool (*has_engine)(void *arg, const char *engine); /* constant after the start; NULL: none */
-	void *engines;
-	size_t (*list_users)(void *arg, struct osd_object_id id, char *text, size_t capacity); /* the same */
-	void *users;
+	struct osd_functions_jobs jobs; /* constant after the start; NULL in it: none */
 	uint64_t memory_max; /* constant after the start; 0: no bound */
 	struct osd_machine *machine;	/* machine.h; constant after the start; NULL: none is kept */
 	_Atomic bool machine_due; /* a function that may have machine code there has ended since the last sweep */
@@ -92,11 +91,29 @@ struct osd_functions {
 	uint64_t uses; /* calls until now */
 };
 
+/* The entry of a function that is active, or (pending) is about to be; sha256 NULL: of any version.  NULL: there is none.
+ * functions->lock held. */
+static inline struct entry *find_entry(const struct osd_functions *functions,
+				       struct osd_object_id id, const uint8_t *sha256, bool pending)
+{
+	osd_assert_held(&functions->lock);
+	for (size_t i = 0; i < functions->count; i++) {
+		struct entry *entry = &functions->entries[i];
+
+		if (entry->pending == pending && osd_same_id(entry->function.id, id) &&
+		    (!sha256 || memcmp(entry->function.sha256, sha256, 32) == 0))
+			return entry;
+	}
+	return NULL;
+}
+
 /* page.c.  Whether the object is in a function partition. */
 bool osd_function_is_one(struct osd_object_id id);
 /* The manifest of an object, and the SHA-256 if it is active; sha256 is zero otherwise. */
 enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
 				  struct osd_function *ret_function);
+/* The same, in a transaction of its own, of the object with function->id. */
+enum osd_status osd_function_load(struct osd_functions *functions, struct osd_function *function);
 /* Records that the object is active with this code, or (NULL) that it is not. */
 enum osd_status osd_function_mark(struct osd_txn *txn, struct osd_object_id id,
 				  const struct osd_function *function);
@@ -147,10 +164,10 @@ enum osd_status osd_function_reserve(struct osd_functions *functions,
 /* After a change of the function in the store: memory says what the store says, also about the function that may have
  * replaced it.  No transaction of the caller is open. */
 void osd_function_match(struct osd_functions *functions, struct osd_object_id id);
-/* After osd_function_match: the place goes unless its function is active. */
-void osd_function_give_back(struct osd_functions *functions, const struct osd_function *function);
-/* Calls do not find this version any more, whatever the store says. */
-void osd_function_drop(struct osd_functions *functions, const struct osd_function *version);
+/* Calls do not find this version any more, whatever the store says.  pending: after osd_function_match, its place goes
+ * unless it is active. */
+void osd_function_drop(struct osd_functions *functions, const struct osd_function *version,
+		       bool pending);
 /* Calls of this version get the caps of function from now on; nothing happens if it is not active. */
 void osd_function_set_caps(struct osd_functions *functions, const struct osd_function *function);
 /* At the start: puts an active function that was found in the store into memory. */

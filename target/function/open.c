@@ -19,12 +19,10 @@
 #define PIECE 64 /* ids read at a time */
 
 struct scan {
-	struct osd_functions *functions;
 	enum osd_list_kind kind;
 	struct osd_object_id in;
 	uint64_t next, ids[PIECE];
 	size_t count;
-	struct osd_function function;
 };
 
 static enum osd_status list(struct osd_txn *txn, void *arg)
@@ -41,50 +39,39 @@ static enum osd_status list(struct osd_txn *txn, void *arg)
 	return status;
 }
 
-static enum osd_status read_one(struct osd_txn *txn, void *arg)
+static enum osd_status find_one(struct osd_functions *functions, struct osd_object_id id)
 {
-	struct scan *scan = arg;
+	struct osd_function function = {.id = id};
+	static const uint8_t none[sizeof(function.sha256)];
+	enum osd_status status = osd_function_load(functions, &function);
 
-	return osd_function_read(txn, scan->function.id, &scan->function);
-}
-
-static enum osd_status find_one(struct scan *scan, uint64_t object_id)
-{
-	static const uint8_t none[sizeof(scan->function.sha256)];
-	enum osd_status status;
-
-	scan->function.id = (struct osd_object_id){scan->in.partition_id, object_id};
-	status = osd_txn_run(scan->functions->objects, OSD_TXN_READ_ONLY, read_one, scan);
-	if (status != OSD_OK || memcmp(scan->function.sha256, none, sizeof(none)) == 0)
+	if (status != OSD_OK || memcmp(function.sha256, none, sizeof(none)) == 0)
 		return status;
-	status = osd_signing_recheck(scan->functions, &scan->function);
+	status = osd_signing_recheck(functions, &function);
 	if (status != OSD_OK)
 		return osd_signing_is_refusal(status) ? OSD_OK : status;
-	return osd_function_found(scan->functions, &scan->function) ? OSD_OK : OSD_E_NO_MEMORY;
+	return osd_function_found(functions, &function) ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
 static enum osd_status scan_partition(struct osd_functions *functions, uint64_t partition_id)
 {
-	struct scan scan = {.functions = functions,
-			    .kind = OSD_LIST_USER_OBJECTS,
+	struct scan scan = {.kind = OSD_LIST_USER_OBJECTS,
 			    .in.partition_id = partition_id,
 			    .next = OSD_FIRST_ID};
 	enum osd_status status = OSD_OK;
 
 	while (scan.next && status == OSD_OK) {
-		uint64_t ids[PIECE];
-
 		status = osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, list, &scan);
-		memcpy(ids, scan.ids, sizeof(ids));
 		for (size_t i = 0; i < scan.count && status == OSD_OK; i++)
-			status = find_one(&scan, ids[i]);
+			status = find_one(functions,
+					  (struct osd_object_id){partition_id, scan.ids[i]});
 	}
 	return status;
 }
 
 static enum osd_status scan_store(struct osd_functions *functions)
 {
-	struct scan scan = {.functions = functions, .kind = OSD_LIST_PARTITIONS, .next = 1};
+	struct scan scan = {.kind = OSD_LIST_PARTITIONS, .next = 1};
 	enum osd_status status = OSD_OK;
 
 	while (scan.next && status == OSD_OK) {

@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "function/signing.h"
+#include "object/txn_run.h"
 #include "security/box.h"
 #include "wire/osd2.h"
 #include "wire/cursor.h"
@@ -173,9 +174,11 @@ static enum osd_status get_box_key(const struct osd_functions *functions, uint8_
 static size_t list_users(const struct osd_functions *functions, struct osd_object_id id,
 			 uint8_t *buffer, size_t capacity)
 {
-	return functions->list_users
-		       ? functions->list_users(functions->users, id, (char *)buffer,
-					       OSD_MIN(capacity, (size_t)OSD_FUNCTION_CALLS_MAX))
+	const struct osd_functions_jobs *jobs = &functions->jobs;
+
+	return jobs->list_users
+		       ? jobs->list_users(jobs->arg, id, (char *)buffer,
+					  OSD_MIN(capacity, (size_t)OSD_FUNCTION_CALLS_MAX))
 		       : 0;
 }
 
@@ -299,6 +302,18 @@ enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
 	if (reading.status == OSD_OK)
 		*ret_function = function;
 	return reading.status;
+}
+
+static enum osd_status load(struct osd_txn *txn, void *arg)
+{
+	struct osd_function *function = arg;
+
+	return osd_function_read(txn, function->id, function);
+}
+
+enum osd_status osd_function_load(struct osd_functions *functions, struct osd_function *function)
+{
+	return osd_txn_run(functions->objects, OSD_TXN_READ_ONLY, load, function);
 }
 
 enum osd_status osd_function_mark(struct osd_txn *txn, struct osd_object_id id,

@@ -22,27 +22,13 @@ struct level {
 	struct osd_source_value source;
 };
 
-static void copy_word(char to[OSD_FUNCTION_WORD_MAX + 1], const uint8_t *word, size_t length)
-{
-	memcpy(to, word, length);
-	to[length] = '\0';
-}
-
 /* The two entry points that undo each other are each other's inverse. */
-static void choose_methods(struct osd_stage *stage, const struct osd_stage_value *value)
+static void choose_inverse(struct osd_stage *stage)
 {
-	const struct osd_function *function = &stage->function;
-	char first[OSD_FUNCTION_WORD_MAX + 1];
-
-	osd_function_first_method(function, first);
-	if (value->method_length)
-		copy_word(stage->method, value->method, value->method_length);
+	if (strcmp(stage->method, stage->function.inverse) == 0)
+		osd_function_first_method(&stage->function, stage->inverse);
 	else
-		memcpy(stage->method, first, sizeof(first));
-	if (strcmp(stage->method, function->inverse) == 0)
-		memcpy(stage->inverse, first, sizeof(first));
-	else
-		memcpy(stage->inverse, function->inverse, sizeof(stage->inverse));
+		memcpy(stage->inverse, stage->function.inverse, sizeof(stage->inverse));
 }
 
 static enum osd_status make_stage(struct osd_functions *functions,
@@ -55,10 +41,10 @@ static enum osd_status make_stage(struct osd_functions *functions,
 	if (!osd_function_peek(functions, id, &stage->function))
 		return OSD_E_FUNCTION_INACTIVE;
 	if (!stage->function.contract.size ||
-	    (value->method_length &&
-	     !osd_function_has_method(&stage->function, value->method, value->method_length)))
+	    !osd_function_choose_method(&stage->function, value->method, value->method_length,
+					stage->method))
 		return OSD_E_CONTRACT;
-	choose_methods(stage, value);
+	choose_inverse(stage);
 	memcpy(stage->parameters, value->parameters, value->parameters_length);
 	stage->parameters_length = value->parameters_length;
 	return OSD_OK;

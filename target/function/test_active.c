@@ -152,7 +152,7 @@ static enum osd_status reserve(const struct osd_function *function)
 	enum osd_status status = osd_function_reserve(functions, function, false, &replaced);
 
 	if (status == OSD_OK)
-		osd_function_give_back(functions, function);
+		osd_function_drop(functions, function, true);
 	return status;
 }
 

@@ -245,10 +245,10 @@ static void set_functions(struct osd_unit *unit, const struct osd_config *config
 	if (config->machine_code && config->directory)
 		osd_functions_keep_machine(unit->functions, config->directory,
 					   config->machine_code);
-	if (unit->exec) {
-		osd_functions_set_engines(unit->functions, osd_exec_has_engine, unit->exec);
-		osd_functions_set_users(unit->functions, osd_exec_list_users, unit->exec);
-	}
+	if (unit->exec)
+		osd_functions_set_jobs(unit->functions, &(struct osd_functions_jobs){
+								osd_exec_has_engine,
+								osd_exec_list_users, unit->exec});
 }
 
 static enum osd_status open_parts(struct osd_unit *unit, const struct osd_config *config,
