@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "security/exchange.h"
 
 enum {
 	AT_CHECK_VALUE = 184,
@@ -57,7 +58,7 @@ static void find_secret(const struct osd_checker *checker, const struct slot *sl
 			unsigned version, struct osd_secret *secret)
 {
 	if (slot->pending)
-		osd_keyring_pending(checker->keyring, nexus, secret);
+		osd_exchange_pending(osd_keyring_exchanges(checker->keyring), nexus, secret);
 	else
 		osd_keyring_secret(checker->keyring, slot->level, slot->partition_id, version,
 				   secret);
@@ -69,15 +70,18 @@ static bool is_out_of_sequence(const struct osd_checker *checker, const struct s
 			       uint64_t nexus)
 {
 	struct osd_secret secret;
-	bool pending = !slot->pending || osd_keyring_pending(checker->keyring, nexus, &secret);
+	bool pending =
+		!slot->pending ||
+		osd_exchange_pending(osd_keyring_exchanges(checker->keyring), nexus, &secret);
 
 	explicit_bzero(&secret, sizeof(secret));
 	return !pending;
 }
 
-/* MAC(key, token), or over the CDB with zeros where the check value stands. */
-static void request_check_value(const struct osd_checker *checker, const uint8_t *cdb,
-				const struct osd_proof *proof, uint8_t value[OSD_MAC_LENGTH])
+/* MAC(key, token), or over the CDB with zeros where the check value stands; that of an extension is over the CDB's. */
+static void compute_check_value(const struct osd_checker *checker, const uint8_t *cdb,
+				const struct osd_proof *proof, bool extension,
+				uint8_t value[OSD_MAC_LENGTH])
 {
 	static const uint8_t zeros[OSD_MAC_LENGTH];
 	struct osd_mac mac;
@@ -85,6 +89,8 @@ static void request_check_value(const struct osd_checker *checker, const uint8_t
 	osd_mac_init(&mac, proof->algorithm, proof->key);
 	if (proof->grant.capability.security_method == OSD_CAPKEY) {
 		osd_mac_update(&mac, checker->token, sizeof(checker->token));
+	} else if (extension) {
+		osd_mac_update(&mac, cdb + AT_CHECK_VALUE, OSD_MAC_LENGTH);
 	} else {
 		osd_mac_update(&mac, cdb, AT_CHECK_VALUE);
 		osd_mac_update(&mac, zeros, sizeof(zeros));
@@ -156,7 +162,7 @@ static enum osd_status check_value(const struct osd_checker *checker, const uint
 
 	find_secret(checker, slot, nexus, capability->key_version, &secret);
 	prove(checker, cdb + OSD_CAPABILITY_AT, slot, &secret, proof);
-	request_check_value(checker, cdb, proof, value);
+	compute_check_value(checker, cdb, proof, false, value);
 	proof->grant.verified = osd_mac_equal(value, cdb + AT_CHECK_VALUE) && secret.known &&
 				is_possible(capability);
 	explicit_bzero(secret.key, sizeof(secret.key));
@@ -185,8 +191,8 @@ enum osd_status osd_check_request(const struct osd_checker *checker, const uint8
 		return OSD_OK;
 	}
 	if (checker->keyring)
-		status = osd_keyring_policy_or_new(checker->keyring, slot.partition_id, nowait,
-						   &policy);
+		status = osd_keyring_policy_or_new(checker->keyring, NULL, slot.partition_id,
+						   nowait, &policy);
 	if (status != OSD_OK)
 		return status;
 	if (nosec && policy.method == OSD_NOSEC) {
@@ -201,19 +207,6 @@ enum osd_status osd_check_request(const struct osd_checker *checker, const uint8
 }
 
 /* ---- extension capabilities ------------------------------------------------------------------ */
-
-static void extension_check_value(const struct osd_checker *checker, const struct osd_proof *proof,
-				  const uint8_t *cdb, uint8_t value[OSD_MAC_LENGTH])
-{
-	struct osd_mac mac;
-
-	osd_mac_init(&mac, proof->algorithm, proof->key);
-	if (proof->grant.capability.security_method == OSD_CAPKEY)
-		osd_mac_update(&mac, checker->token, sizeof(checker->token));
-	else
-		osd_mac_update(&mac, cdb + AT_CHECK_VALUE, OSD_MAC_LENGTH);
-	osd_mac_final(&mac, value);
-}
 
 enum osd_status osd_check_extension(const struct osd_checker *checker,
 				    const struct osd_proof *proof, const uint8_t *cdb,
@@ -230,7 +223,7 @@ enum osd_status osd_check_extension(const struct osd_checker *checker,
 	slot = (struct slot){OSD_KEY_WORKING, capability->allowed_partition_id, false, false};
 	find_secret(checker, &slot, 0, capability->key_version, &secret);
 	prove(checker, entry, &slot, &secret, &extension);
-	extension_check_value(checker, &extension, cdb, value);
+	compute_check_value(checker, cdb, &extension, true, value);
 	extension.grant.verified =
 		osd_mac_equal(value, entry + OSD_CAPABILITY_LENGTH) && secret.known &&
 		is_possible(capability) &&

@@ -16,8 +16,7 @@
 #include "wire/cdb.h"
 #include "wire/inquiry.h"
 
-#define OSD_NONCE_BYTES		 12
-#define OSD_METHODS		 4 /* NOSEC to ALLDATA */
+#define OSD_METHODS 4 /* NOSEC to ALLDATA */
 
 /* The parts that check requests; any thread. */
 struct osd_checker {

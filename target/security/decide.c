@@ -47,23 +47,20 @@ static bool is_policy_page(uint32_t page)
 	}
 }
 
-static bool is_quota_page(uint32_t page)
-{
-	return page == ROOT_PAGE(OSD_REL_QUOTAS) || page == PARTITION_PAGE(OSD_REL_QUOTAS) ||
-	       page == OSD_REL_QUOTAS;
-}
-
 static bool is_page_of_any(uint32_t page, uint32_t relative)
 {
-	return page == relative || page == OSD_PAGE_PARTITION_BASE + relative ||
-	       page == OSD_PAGE_ROOT_BASE + relative;
+	return page == relative || page == PARTITION_PAGE(relative) || page == ROOT_PAGE(relative);
+}
+
+static bool is_quota_page(uint32_t page)
+{
+	return is_page_of_any(page, OSD_REL_QUOTAS);
 }
 
 /* Functions that the data of objects pass through. */
 static bool is_stack_page(uint32_t page)
 {
-	return is_page_of_any(page, OSD_PAGE_STACK) ||
-	       page == OSD_PAGE_COLLECTION_BASE + OSD_PAGE_STACK;
+	return is_page_of_any(page, OSD_PAGE_STACK) || page == COLLECTION_PAGE(OSD_PAGE_STACK);
 }
 
 /* Functions that see what changes. */
@@ -162,8 +159,7 @@ enum osd_status osd_least_method(struct osd_keyring *keyring, struct osd_txn *tx
 	enum osd_status status = OSD_OK;
 
 	if (keyring)
-		status = txn ? osd_keyring_policy_in(keyring, txn, partition_id, &policy)
-			     : osd_keyring_policy_or_new(keyring, partition_id, false, &policy);
+		status = osd_keyring_policy_or_new(keyring, txn, partition_id, false, &policy);
 	*ret_method = policy.method;
 	return status;
 }

@@ -16,44 +16,28 @@ struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring)
 	return keyring->exchanges;
 }
 
-bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus, struct osd_secret *ret_secret)
-{
-	return osd_exchange_pending(keyring->exchanges, nexus, ret_secret);
-}
-
 bool osd_keyring_is_open(const struct osd_keyring *keyring, uint64_t partition_id)
 {
 	return osd_policy_is_open(keyring->policies, partition_id);
 }
 
-/* The policy of a partition created now. */
-static void as_new(struct osd_policy *policy)
+static enum osd_status get_policy(struct osd_keyring *keyring, struct osd_txn *txn,
+				  uint64_t partition_id, bool nowait, struct osd_policy *ret_policy)
 {
-	policy->method = policy->inside_method;
+	return txn ? osd_policy_get_in(keyring->policies, txn, partition_id, ret_policy)
+		   : osd_keyring_policy(keyring, partition_id, nowait, ret_policy);
 }
 
-enum osd_status osd_keyring_policy_or_new(struct osd_keyring *keyring, uint64_t partition_id,
-					  bool nowait, struct osd_policy *ret_policy)
+enum osd_status osd_keyring_policy_or_new(struct osd_keyring *keyring, struct osd_txn *txn,
+					  uint64_t partition_id, bool nowait,
+					  struct osd_policy *ret_policy)
 {
-	enum osd_status status = osd_keyring_policy(keyring, partition_id, nowait, ret_policy);
+	enum osd_status status = get_policy(keyring, txn, partition_id, nowait, ret_policy);
 
 	if (status != OSD_E_NO_PARTITION)
 		return status;
-	status = osd_keyring_policy(keyring, 0, nowait, ret_policy);
-	as_new(ret_policy);
-	return status;
-}
-
-enum osd_status osd_keyring_policy_in(struct osd_keyring *keyring, struct osd_txn *txn,
-				      uint64_t partition_id, struct osd_policy *ret_policy)
-{
-	enum osd_status status =
-		osd_policy_get_in(keyring->policies, txn, partition_id, ret_policy);
-
-	if (status != OSD_E_NO_PARTITION)
-		return status;
-	status = osd_policy_get_in(keyring->policies, txn, 0, ret_policy);
-	as_new(ret_policy);
+	status = get_policy(keyring, txn, 0, nowait, ret_policy);
+	ret_policy->method = ret_policy->inside_method; /* that of a partition created now */
 	return status;
 }
 

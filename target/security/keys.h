@@ -41,21 +41,14 @@ void osd_keyring_secret(struct osd_keyring *keyring, enum osd_key_level level,
 /* The exchanges of new master keys (security/exchange.h); owned by the keyring. */
 struct osd_exchanges *osd_keyring_exchanges(struct osd_keyring *keyring);
 
-/* osd_exchange_pending: the key that signs SET MASTER KEY step 1 of this nexus.  False: there is
- * none, so the command is out of sequence. */
-bool osd_keyring_pending(struct osd_keyring *keyring, uint64_t nexus,
-			 struct osd_secret *ret_secret);
-
-/* osd_policy_is_open, osd_policy_get and osd_policy_get_in of policy.h.  For a partition that does
- * not exist, the latter two return the policy of a new one, so that nobody can find out which
- * exist. */
+/* osd_policy_is_open and osd_policy_get of policy.h.  The third gives, for a partition that does not exist, the policy
+ * of a new one, so that nobody can find out which exist.  txn: it reads in it; NULL: no transaction is open. */
 bool osd_keyring_is_open(const struct osd_keyring *keyring, uint64_t partition_id);
 enum osd_status osd_keyring_policy(struct osd_keyring *keyring, uint64_t partition_id, bool nowait,
 				   struct osd_policy *ret_policy);
-enum osd_status osd_keyring_policy_or_new(struct osd_keyring *keyring, uint64_t partition_id,
-					  bool nowait, struct osd_policy *ret_policy);
-enum osd_status osd_keyring_policy_in(struct osd_keyring *keyring, struct osd_txn *txn,
-				      uint64_t partition_id, struct osd_policy *ret_policy);
+enum osd_status osd_keyring_policy_or_new(struct osd_keyring *keyring, struct osd_txn *txn,
+					  uint64_t partition_id, bool nowait,
+					  struct osd_policy *ret_policy);
 
 /* generation = MAC(parent, seed | suffix), authentication the same with the lowest bit of the seed's last
  * byte inverted; suffix may be empty. */

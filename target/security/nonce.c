@@ -177,7 +177,7 @@ static void partition_gone(void *arg, uint64_t partition_id)
 /* ---- taking ------------------------------------------------------------------------------ */
 
 struct nonce {
-	uint64_t time, random, now;
+	uint64_t time, random;
 	const struct osd_policy *policy;
 };
 
@@ -233,7 +233,7 @@ enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id
 				const uint8_t nonce[OSD_NONCE_LENGTH], uint64_t now_ms, bool nowait)
 {
 	struct osd_policy policy;
-	struct nonce wanted = {osd_get_be(nonce, 6), osd_get_be(nonce + 6, 6), now_ms, &policy};
+	struct nonce wanted = {osd_get_be(nonce, 6), osd_get_be(nonce + 6, 6), &policy};
 	enum osd_status status = osd_keyring_policy(nonces->keyring, partition_id, nowait, &policy);
 	struct window *window;
 

@@ -259,7 +259,7 @@ static void test_exchange(struct store *store)
 	CHECK_EQ(begin_exchange(store, 1, theirs, ours), OSD_E_PARAM_FIELD);
 	memset(theirs, 0xff, sizeof(theirs)); /* more than p */
 	CHECK_EQ(begin_exchange(store, 1, theirs, ours), OSD_E_PARAM_FIELD);
-	CHECK(!osd_keyring_pending(store->keyring, 1, &pending));
+	CHECK(!osd_exchange_pending(osd_keyring_exchanges(store->keyring), 1, &pending));
 	CHECK_EQ(end_exchange(store, 1, 14, theirs, ours), OSD_E_SEQUENCE);
 
 	theirs[0] = 0x12;
@@ -269,16 +269,16 @@ static void test_exchange(struct store *store)
 	CHECK_EQ(end_exchange(store, 1, 14, theirs, other), OSD_E_PARAM_FIELD);
 	CHECK_EQ(end_exchange(store, 1, 15, theirs, ours), OSD_E_PARAM_FIELD);
 	CHECK_EQ(end_exchange(store, 2, 14, theirs, ours), OSD_E_SEQUENCE);
-	CHECK(osd_keyring_pending(store->keyring, 1, &pending));
+	CHECK(osd_exchange_pending(osd_keyring_exchanges(store->keyring), 1, &pending));
 	OK(end_exchange(store, 1, 14, theirs, ours));
 	osd_keyring_secret(store->keyring, OSD_KEY_MASTER, 0, 0, &secret);
 	CHECK(osd_mac_equal(pending.key, secret.key));
-	CHECK(!osd_keyring_pending(store->keyring, 1, &pending));
+	CHECK(!osd_exchange_pending(osd_keyring_exchanges(store->keyring), 1, &pending));
 	CHECK_EQ(identifier(store, 0, 0x7ffd, 's'), 7);
 
 	for (uint64_t nexus = 10; nexus < 30; nexus++) /* more than there is room for */
 		OK(begin_exchange(store, nexus, theirs, ours));
-	CHECK(!osd_keyring_pending(store->keyring, 10, &pending));
+	CHECK(!osd_exchange_pending(osd_keyring_exchanges(store->keyring), 10, &pending));
 	OK(end_exchange(store, 29, 14, theirs, ours));
 }
 

@@ -151,7 +151,7 @@ static void sign_data_out(const struct signer *signer, const uint8_t *cdb, uint8
 	if (decoded.continuation_length >= OSD_CONTINUATION_HEADER) {
 		memset(out + 8, 0, OSD_MAC_LENGTH);
 		osd_mac_init(&mac, signer->algorithm, signer->key);
-		osd_mac_update(&mac, cdb + AT_NONCE, OSD_NONCE_BYTES);
+		osd_mac_update(&mac, cdb + AT_NONCE, OSD_NONCE_LENGTH);
 		osd_mac_update(&mac, out, decoded.continuation_length);
 		osd_mac_final(&mac, out + 8);
 	}
@@ -166,7 +166,7 @@ static void sign_data_out(const struct signer *signer, const uint8_t *cdb, uint8
 	for (size_t i = 0; i < 3; i++)
 		osd_put_be(out + at + 8 * i, counts[i], 8);
 	osd_mac_init(&mac, signer->algorithm, signer->key);
-	osd_mac_update(&mac, cdb + AT_NONCE, OSD_NONCE_BYTES);
+	osd_mac_update(&mac, cdb + AT_NONCE, OSD_NONCE_LENGTH);
 	osd_mac_update(&mac, out + decoded.continuation_length, (size_t)counts[0]);
 	osd_mac_update(&mac, out + decoded.attributes.set_offset, (size_t)counts[1]);
 	osd_mac_update(&mac, out + decoded.attributes.get_list_offset, (size_t)counts[2]);
