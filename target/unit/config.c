@@ -46,13 +46,16 @@ static const struct osd_option options[] = {
 	{"master-key", OPTION_TEXT, AT(master_key), 1, 4000, NULL,
 	 "file with the first master key; made when absent (docs/security-protocol.md)"},
 	{"local-key", OPTION_TEXT, AT(local_key), 1, 4000, NULL,
-	 "file to write the local administrator's key to, in a private folder (docs/security-protocol.md)"},
-	{"reuse", OPTION_REUSE, AT(reuse), 0, 0, "never",
-	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted (any)"},
+	 "file to write the local administrator's key to, in a private folder "
+	 "(docs/security-protocol.md)"},
+	{"reuse", OPTION_CHOICE, AT(reuse), 0, 0, "never",
+	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted "
+	 "(any)"},
 	{"allow_bytecode", OPTION_BOOL, AT(allow_bytecode), 0, 1, "0",
 	 "jobs may be byte-code (.pyc files), which is as trusted as native code"},
 	{"script_turn", OPTION_NUMBER, AT(script_turn), 0, 10000, "1000",
-	 "us a script keeps a processor from who is ready, while commands come; 0: as the kernel likes"},
+	 "us a script keeps a processor from who is ready, while commands come; 0: as the kernel "
+	 "likes"},
 	{"queue_principal", OPTION_NUMBER, AT(queue_principal), 0, 10000, "0",
 	 "jobs one principal may have in the queue, 0: 1,000; longer arrays are refused"},
 	{"stored_principal", OPTION_SIZE, AT(stored_principal), 0, INT64_MAX, "0",
@@ -68,15 +71,18 @@ static const struct osd_option options[] = {
 	{"durability", OPTION_CHOICE, AT(durability), 0, 0, "process",
 	 "process: acknowledged changes survive kill -9; sync: power loss too"},
 	{"on_ssd_loss", OPTION_CHOICE, AT(on_ssd_loss), 0, 0, "fail",
-	 "when the second directory is absent: fail to start; read-through: serve what lies elsewhere"},
+	 "when the second directory is absent: fail to start; read-through: serve what lies "
+	 "elsewhere"},
 	{"io", OPTION_CHOICE, AT(io), 0, 0, "cached",
-	 "cached: objects' bytes through the page cache; direct: past it (no descriptors for scripts)"},
+	 "cached: objects' bytes through the page cache; direct: past it (no descriptors for "
+	 "scripts)"},
 	{"checksums", OPTION_CHOICE, AT(sums.use), 0, 0, "as-stored",
-	 "of every 4 KiB of objects' data: as-stored (a new store: off), on, off (docs/reliability.md)"},
+	 "of every 4 KiB of objects' data: as-stored (a new store: off), on, off "
+	 "(docs/reliability.md)"},
 	{"verify", OPTION_CHOICE, AT(sums.verify), 0, 0, "scrub",
 	 "who compares them: scrub, or always: every read too (no descriptors for scripts)"},
-	{"scrub_rate", OPTION_SIZE, AT(sums.scrub_rate), OSD_SCRUB_RATE_MIN, OSD_SCRUB_RATE_MAX, "64MiB",
-	 "bytes a second that the scrub reads at most"},
+	{"scrub_rate", OPTION_SIZE, AT(sums.scrub_rate), OSD_SCRUB_RATE_MIN, OSD_SCRUB_RATE_MAX,
+	 "64MiB", "bytes a second that the scrub reads at most"},
 	{"scrub_days", OPTION_NUMBER, AT(sums.scrub_days), 0, 3650, "30",
 	 "days between the end of one scrub and the next, 0: only when told to"},
 	{"osc_compat", OPTION_BOOL, AT(osc_compat), 0, 1, "0",
@@ -88,6 +94,7 @@ static const struct {
 	const char *name, *words[5];
 } choices[] = {
 	{"heads", {"first", "small-only", "off"}},
+	{"reuse", {"never", "verified", "trusted"}},
 	{"security", {"nosec", "capkey", "cmdrsp", "alldata"}},
 	{"durability", {"process", "sync"}},
 	{"on_ssd_loss", {"fail", "read-through"}},
@@ -105,32 +112,22 @@ static const char *const *words_of(const struct osd_option *option)
 	return choices[i].words;
 }
 
-/* All options, and the structure that holds their values: those of the product, then those of a
- * library for tests. */
-struct table {
-	const struct osd_option *options;
-	size_t count;
-	void *values;
-};
-
-#define TABLES 2
-
-static void get_tables(struct osd_config *config, struct table tables[TABLES])
+/* The i-th option of the product and then of a library for tests; *ret_value: the place of its value.  NULL: there are no
+ * more. */
+static const struct osd_option *option_at(struct osd_config *config, size_t i, void **ret_value)
 {
-	tables[0] = (struct table){options, OSD_ARRAY_SIZE(options), config};
-	tables[1] = (struct table){0};
-	if (osd_test_options && config->test.values)
-		tables[1] = (struct table){osd_test_options->options, osd_test_options->count,
-					   config->test.values};
-}
+	const struct osd_test_options *test = config->test.values ? osd_test_options : NULL;
+	const size_t own = OSD_ARRAY_SIZE(options);
+	const struct osd_option *option = i < own ? &options[i] : NULL;
+	char *values = (char *)config;
 
-static const struct osd_option *find_option(const struct table *table, const char *name)
-{
-	for (size_t i = 0; i < table->count; i++) {
-		if (!strcmp(table->options[i].name, name))
-			return &table->options[i];
+	if (!option && test && i - own < test->count) {
+		option = &test->options[i - own];
+		values = config->test.values;
 	}
-	return NULL;
+	if (option)
+		*ret_value = values + option->offset;
+	return option;
 }
 
 /* "17", "64KiB", "2MiB", "1GiB", "1TiB"; units only where the option is a size. */
@@ -187,11 +184,6 @@ static enum osd_status bad_value(char message[256], const struct osd_option *opt
 		snprintf(message, 256, "option '%s' must be %s, not '%.80s'", option->name, words,
 			 value);
 		break;
-	case OPTION_REUSE:
-		snprintf(message, 256,
-			 "option '%s' must be never, verified or trusted, not '%.80s'",
-			 option->name, value);
-		break;
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
 		snprintf(message, 256, "option '%s' must be a number from %" PRIu64 " to %" PRIu64
@@ -232,10 +224,9 @@ static enum osd_status set_choice(int *at, const struct osd_option *option, cons
 	return bad_value(message, option, value);
 }
 
-static enum osd_status set_option(void *values, const struct osd_option *option, const char *value,
-				  char message[256])
+static enum osd_status set_value(void *at, const struct osd_option *option, const char *value,
+				 char message[256])
 {
-	void *at = (char *)values + option->offset;
 	uint64_t number;
 
 	switch (option->kind) {
@@ -243,8 +234,6 @@ static enum osd_status set_option(void *values, const struct osd_option *option,
 		return set_text(at, option, value, message);
 	case OPTION_CHOICE:
 		return set_choice(at, option, value, message);
-	case OPTION_REUSE:
-		return osd_reuse_parse(value, at) ? OSD_OK : bad_value(message, option, value);
 	case OPTION_BOOL:
 		if (strcmp(value, "0") && strcmp(value, "1"))
 			return bad_value(message, option, value);
@@ -261,56 +250,49 @@ static enum osd_status set_option(void *values, const struct osd_option *option,
 	return osd_internal("option '%s' has no kind", option->name);
 }
 
+static enum osd_status set_option(struct osd_config *config, const char *name, const char *value,
+				  char message[256])
+{
+	const struct osd_option *option;
+	void *at;
+
+	for (size_t i = 0; (option = option_at(config, i, &at)); i++)
+		if (!strcmp(option->name, name))
+			return set_value(at, option, value, message);
+	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "option '%.80s' is unknown", name);
+}
+
 /* text: "name=value", changed in place. */
 static enum osd_status parse_option(struct osd_config *config, char *text, char message[256])
 {
 	char *value = strchr(text, '=');
-	struct table tables[TABLES];
 
 	if (!value)
 		return OSD_EXPLAIN(
 			message, OSD_E_PARAM_FIELD,
 			"option '%.80s' has no value: write name=value, separated by ';'", text);
 	*value++ = '\0';
-	get_tables(config, tables);
-	for (size_t i = 0; i < TABLES; i++) {
-		const struct osd_option *option = find_option(&tables[i], text);
-
-		if (option)
-			return set_option(tables[i].values, option, value, message);
-	}
-	return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD, "option '%.80s' is unknown", text);
+	return set_option(config, text, value, message);
 }
 
 static enum osd_status set_defaults(struct osd_config *config, char message[256])
 {
-	struct table tables[TABLES];
+	const struct osd_option *option;
+	enum osd_status status = OSD_OK;
+	void *at;
 
-	get_tables(config, tables);
-	for (size_t i = 0; i < TABLES; i++) {
-		for (size_t j = 0; j < tables[i].count; j++) {
-			const struct osd_option *option = &tables[i].options[j];
-			enum osd_status status =
-				option->value ? set_option(tables[i].values, option, option->value,
-							   message)
-					      : OSD_OK;
-
-			if (status != OSD_OK)
-				return status;
-		}
-	}
-	return OSD_OK;
+	for (size_t i = 0; status == OSD_OK && (option = option_at(config, i, &at)); i++)
+		if (option->value)
+			status = set_value(at, option, option->value, message);
+	return status;
 }
 
 static enum osd_status set_directory(struct osd_config *config, const char *directory,
 				     char message[256])
 {
-	struct table tables[TABLES];
-
-	if (!directory || config->directory || config->test.in_memory)
-		return OSD_OK;
-	get_tables(config, tables);
-	return set_option(config, find_option(&tables[0], "dir"), directory, message);
+	return directory && !config->directory && !config->test.in_memory
+		       ? set_option(config, "dir", directory, message)
+		       : OSD_OK;
 }
 
 static enum osd_status check_together(const struct osd_config *config, char message[256])
@@ -360,19 +342,14 @@ enum osd_status osd_config_parse(const char *text, const char *directory, char m
 
 void osd_config_release(struct osd_config *config)
 {
-	struct table tables[TABLES];
+	const struct osd_option *option;
+	void *at;
 
-	get_tables(config, tables);
-	for (size_t i = 0; i < TABLES; i++) {
-		for (size_t j = 0; j < tables[i].count; j++) {
-			const struct osd_option *option = &tables[i].options[j];
-			char **at = (char **)((char *)tables[i].values + option->offset);
-
-			if (option->kind != OPTION_TEXT)
-				continue;
-			free(*at);
-			*at = NULL;
-		}
+	for (size_t i = 0; (option = option_at(config, i, &at)); i++) {
+		if (option->kind != OPTION_TEXT)
+			continue;
+		free(*(char **)at);
+		*(char **)at = NULL;
 	}
 	free(config->test.values);
 	config->test = (struct osd_config_test){0};

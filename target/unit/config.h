@@ -62,14 +62,7 @@ struct osd_config {
 	struct osd_config_test test;
 };
 
-enum osd_option_kind {
-	OPTION_TEXT,
-	OPTION_NUMBER,
-	OPTION_SIZE,
-	OPTION_BOOL,
-	OPTION_CHOICE,
-	OPTION_REUSE
-};
+enum osd_option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_SIZE, OPTION_BOOL, OPTION_CHOICE };
 
 struct osd_option {
 	const char *name;
