@@ -168,7 +168,7 @@ void osd_unit_requeue(struct osd_request *request)
  * second of the two runs it at once, because each hand-over between threads costs the waiting
  * initiator a wake-up.  The exception: if the request would wait for FORMAT OSD, which may be
  * waiting for this very thread, a worker runs it. */
-static void park_vote(struct osd_request *request)
+void osd_unit_resume(struct osd_request *request)
 {
 	struct osd_unit *unit = request->unit;
 
@@ -199,7 +199,7 @@ static void run(struct osd_unit *unit, struct osd_request *request)
 	else
 		result = osd_dispatch(unit->dispatcher, request);
 	if (result == OSD_DISPATCH_PARKED)
-		park_vote(request);
+		osd_unit_resume(request);
 	else if (result == OSD_DISPATCH_DONE)
 		osd_unit_finish(unit, request); /* otherwise the request is not ours any more */
 }
@@ -389,11 +389,6 @@ void osd_unit_queue(struct osd_unit *unit, const struct osd_command_def *def,
 	osd_unlock(&unit->lock);
 	if (call)
 		pthread_cond_signal(&unit->ready);
-}
-
-void osd_unit_resume(struct osd_request *request)
-{
-	park_vote(request);
 }
 
 void osd_unit_abort(struct osd_unit *unit, struct osd_request *request)
