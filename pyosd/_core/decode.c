@@ -152,10 +152,8 @@ static PyObject *decode_form(const Py_buffer *form, const uint8_t *width, Py_ssi
 	PyObject *made;
 
 	for (Py_ssize_t i = 0; i < count; i++) {
-		if (width[i] < 1 || width[i] > 8) {
-			PyErr_SetString(PyExc_ValueError, "a number is 1 to 8 bytes wide");
-			return NULL;
-		}
+		if (width[i] < 1 || width[i] > 8)
+			return PyErr_Format(PyExc_ValueError, "a number is 1 to 8 bytes wide");
 		whole += width[i];
 	}
 	if ((size_t)form->len < whole || osd_get_be(at + 4, 4) < whole - FORM_HEAD)

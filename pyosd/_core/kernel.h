@@ -71,10 +71,6 @@ double kernel_now_s(void);
  * set, now or before. */
 PyObject *kernel_get(const struct device_object *self, PyObject *object, unsigned int name);
 
-/* Takes the value's reference; NULL fails.  False: an exception is set. */
-bool kernel_set(const struct device_object *self, PyObject *object, unsigned int name,
-		PyObject *value);
-
 /* 1, 0, or -1: an exception is set. */
 int kernel_is_true(const struct device_object *self, PyObject *object, enum kernel_name name);
 int kernel_is_none(const struct device_object *self, PyObject *object, enum kernel_name name);

@@ -4,7 +4,8 @@
 #include "kernel.h"
 
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 const char *const core_node_names[CORE_NODE_NAMES] = {
 	"shown",  "new",  "writer", "asked", "changed",	 "fresh",   "inode",	"told",	  "facts",
@@ -17,8 +18,9 @@ PyObject *kernel_get(const struct device_object *self, PyObject *object, unsigne
 	return object ? PyObject_GetAttr(object, self->names[name]) : NULL;
 }
 
-bool kernel_set(const struct device_object *self, PyObject *object, unsigned int name,
-		PyObject *value)
+/* Takes the value's reference; NULL fails.  False: an exception is set. */
+static bool kernel_set(const struct device_object *self, PyObject *object, unsigned int name,
+		       PyObject *value)
 {
 	bool fine = value && PyObject_SetAttr(object, self->names[name], value) == 0;
 
@@ -46,10 +48,7 @@ int kernel_is_none(const struct device_object *self, PyObject *node, enum kernel
 
 double kernel_now_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / (double)KERNEL_NS_PER_S;
+	return (double)osd_monotonic_nsec() / (double)KERNEL_NS_PER_S;
 }
 
 double kernel_left(const struct device_object *self, PyObject *node)
@@ -171,17 +170,13 @@ static bool note_write(const struct device_object *self, PyObject *node, PyObjec
 		       Py_ssize_t length)
 {
 	PyObject *facts = kernel_get(self, node, NAME_FACTS);
-	PyObject *stat = kernel_get(self, facts, NAME_STAT), *now;
-	struct timespec time;
-	bool fine;
-
-	clock_gettime(CLOCK_REALTIME, &time);
-	now = PyLong_FromLongLong(time.tv_sec * KERNEL_NS_PER_S + time.tv_nsec);
-	fine = stat && now &&
-	       kernel_set(self, stat, NAME_OF_STAT + STAT_SIZE, PyLong_FromSsize_t(length)) &&
-	       kernel_set(self, stat, NAME_OF_STAT + STAT_MODIFIED, Py_NewRef(now)) &&
-	       kernel_set(self, stat, NAME_OF_STAT + STAT_CHANGED, Py_NewRef(now)) &&
-	       kernel_set(self, found, NAME_OF_STAT + STAT_MODIFIED, Py_NewRef(Py_None));
+	PyObject *stat = kernel_get(self, facts, NAME_STAT);
+	PyObject *now = PyLong_FromUnsignedLongLong(osd_wall_nsec());
+	bool fine = stat && now &&
+		    kernel_set(self, stat, NAME_OF_STAT + STAT_SIZE, PyLong_FromSsize_t(length)) &&
+		    kernel_set(self, stat, NAME_OF_STAT + STAT_MODIFIED, Py_NewRef(now)) &&
+		    kernel_set(self, stat, NAME_OF_STAT + STAT_CHANGED, Py_NewRef(now)) &&
+		    kernel_set(self, found, NAME_OF_STAT + STAT_MODIFIED, Py_NewRef(Py_None));
 	Py_XDECREF(now);
 	Py_XDECREF(stat);
 	Py_XDECREF(facts);

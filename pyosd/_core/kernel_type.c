@@ -122,17 +122,13 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	int fd, others;
 	double kept;
 
-	if (kwargs) {
-		PyErr_SetString(PyExc_TypeError, "KernelDevice() takes no keyword arguments");
-		return NULL;
-	}
+	if (kwargs)
+		return PyErr_Format(PyExc_TypeError, "KernelDevice() takes no keyword arguments");
 	if (!PyArg_ParseTuple(args, "iinKKdO!O", &fd, &others, &length, &new_most, &handled, &kept,
 			      &PyDict_Type, &nodes, &request))
 		return NULL;
-	if (length < FUSE_MIN_READ_BUFFER) {
-		PyErr_SetString(PyExc_ValueError, "the longest request is longer");
-		return NULL;
-	}
+	if (length < FUSE_MIN_READ_BUFFER)
+		return PyErr_Format(PyExc_ValueError, "the longest request is longer");
 	self = (struct device_object *)alloc(type, 0);
 	if (!self)
 		return NULL;

@@ -53,13 +53,11 @@ static PyObject *raise_failure(PyObject *object, const struct iscsi_session *s)
 {
 	struct core_state *state = PyType_GetModuleState(Py_TYPE(object));
 
-	if (s->violation)
-		PyErr_SetString(state->protocol_violation, s->error);
-	else if (s->error_number)
-		PyErr_Format(PyExc_ConnectionError, "%s: %s", s->error, strerror(s->error_number));
-	else
-		PyErr_SetString(PyExc_ConnectionError, s->error);
-	return NULL;
+	if (!s->violation && s->error_number)
+		return PyErr_Format(PyExc_ConnectionError, "%s: %s", s->error,
+				    strerror(s->error_number));
+	return PyErr_Format(s->violation ? state->protocol_violation : PyExc_ConnectionError, "%s",
+			    s->error);
 }
 
 /* ---- making and closing ------------------------------------------------------------------- */
@@ -71,18 +69,13 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	unsigned int max_recv_segment;
 	int fd;
 
-	if (kwargs) {
-		PyErr_SetString(PyExc_TypeError, "Session() takes no keyword arguments");
-		return NULL;
-	}
+	if (kwargs)
+		return PyErr_Format(PyExc_TypeError, "Session() takes no keyword arguments");
 	if (!PyArg_ParseTuple(args, "iI", &fd, &max_recv_segment))
 		return NULL;
-	if (max_recv_segment < 512 || max_recv_segment > ISCSI_SEGMENT_MAX ||
-	    max_recv_segment % 4) {
-		PyErr_SetString(PyExc_ValueError,
-				"max_recv_segment must be a multiple of 4 in 512-16777212");
-		return NULL;
-	}
+	if (max_recv_segment < 512 || max_recv_segment > ISCSI_SEGMENT_MAX || max_recv_segment % 4)
+		return PyErr_Format(PyExc_ValueError,
+				    "max_recv_segment must be a multiple of 4 in 512-16777212");
 	self = (struct session_object *)alloc(type, 0);
 	if (!self)
 		return NULL;
@@ -188,14 +181,10 @@ static PyObject *session_start(PyObject *object, PyObject *args)
 				    &immediate_data, &initial_r2t, &header_digest))
 		return NULL;
 	if (max_send_segment < 512 || max_send_segment > ISCSI_SEGMENT_MAX || max_burst < 512 ||
-	    max_burst > ISCSI_SEGMENT_MAX || first_burst < 512 || first_burst > max_burst) {
-		PyErr_SetString(PyExc_ValueError, "a negotiated length is out of range");
-		return NULL;
-	}
-	if (s->phase != ISCSI_PHASE_LOGIN) {
-		PyErr_SetString(PyExc_ValueError, "the session is past its login");
-		return NULL;
-	}
+	    max_burst > ISCSI_SEGMENT_MAX || first_burst < 512 || first_burst > max_burst)
+		return PyErr_Format(PyExc_ValueError, "a negotiated length is out of range");
+	if (s->phase != ISCSI_PHASE_LOGIN)
+		return PyErr_Format(PyExc_ValueError, "the session is past its login");
 	params = (struct iscsi_params){
 		.max_send_segment = max_send_segment,
 		.max_recv_segment = s->params.max_recv_segment,
@@ -220,10 +209,8 @@ static PyObject *submit_task(PyObject *object, struct iscsi_session *s, struct i
 	if (s->phase == ISCSI_PHASE_FAILED)
 		return raise_failure(object, s);
 	if (s->task_count == ISCSI_TASKS_MAX)
-		PyErr_SetString(PyExc_BlockingIOError, "too many commands under way");
-	else
-		PyErr_SetString(PyExc_ValueError, "not in this phase of the session");
-	return NULL;
+		return PyErr_Format(PyExc_BlockingIOError, "too many commands under way");
+	return PyErr_Format(PyExc_ValueError, "not in this phase of the session");
 }
 
 static struct iscsi_task *task_new(void)
@@ -286,10 +273,8 @@ static PyObject *session_submit(PyObject *object, PyObject *args)
 	task->opcode = ISCSI_SCSI_COMMAND;
 	task->lun = lun;
 	if (cdb.len < 1 || cdb.len > (Py_ssize_t)ISCSI_CDB_MAX || lun > 16383 ||
-	    owner->data_out.len > INT32_MAX) {
-		PyErr_SetString(PyExc_ValueError, "lun, cdb or data_out out of range");
-		return NULL;
-	}
+	    owner->data_out.len > INT32_MAX)
+		return PyErr_Format(PyExc_ValueError, "lun, cdb or data_out out of range");
 	task->cdb_length = (uint16_t)cdb.len;
 	memcpy(task->cdb, cdb.buf, (size_t)cdb.len);
 	task->data_out = owner->data_out.buf;
@@ -316,10 +301,8 @@ static PyObject *session_request(PyObject *object, PyObject *args)
 		return NULL;
 	if (header.len != ISCSI_BHS_LENGTH || opcode > ISCSI_LOGOUT ||
 	    opcode == ISCSI_SCSI_COMMAND || opcode == ISCSI_DATA_OUT ||
-	    (size_t)owner->data_out.len > s->params.max_send_segment) {
-		PyErr_SetString(PyExc_ValueError, "opcode, header or data out of range");
-		return NULL;
-	}
+	    (size_t)owner->data_out.len > s->params.max_send_segment)
+		return PyErr_Format(PyExc_ValueError, "opcode, header or data out of range");
 	task->opcode = opcode;
 	task->immediate = immediate;
 	memcpy(task->request, header.buf, ISCSI_BHS_LENGTH);

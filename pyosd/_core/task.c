@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* task.c -- the way out of one SCSI command: its PDU with immediate data, and its Data-Out. */
+#include "base/util.h"
 #include "session.h"
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
 
 void iscsi_build_command(struct iscsi_session *s, struct iscsi_task *task)
 {
 	struct iscsi_tx *tx = &task->tx;
 	uint32_t out = task->data_out_length, in = task->data_in_capacity;
-	uint32_t unasked = min_u32(out, s->params.first_burst), immediate = 0;
+	uint32_t unasked = OSD_MIN(out, s->params.first_burst), immediate = 0;
 	uint8_t flags = ISCSI_COMMAND_SIMPLE;
 	size_t header_length;
 
 	if (s->params.immediate_data)
-		immediate = min_u32(unasked, s->params.max_send_segment);
+		immediate = OSD_MIN(unasked, s->params.max_send_segment);
 	if (s->params.initial_r2t)
 		unasked = immediate;
 	if (out)
@@ -58,7 +54,7 @@ void iscsi_next_data_out(struct iscsi_session *s, struct iscsi_task *task)
 	}
 	if (!burst->remaining)
 		return;
-	length = min_u32(burst->remaining, s->params.max_send_segment);
+	length = OSD_MIN(burst->remaining, s->params.max_send_segment);
 	memset(tx->header, 0, ISCSI_BHS_LENGTH);
 	tx->header[BHS_OPCODE] = ISCSI_DATA_OUT;
 	tx->header[BHS_FLAGS] = length == burst->remaining ? ISCSI_FINAL : 0;

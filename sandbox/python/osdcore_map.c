@@ -56,16 +56,12 @@ static PyObject *map_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 	Py_ssize_t length;
 	struct map *self;
 
-	if (keywords && PyDict_GET_SIZE(keywords)) {
-		PyErr_SetString(PyExc_TypeError, "Map takes no keywords");
-		return NULL;
-	}
+	if (keywords && PyDict_GET_SIZE(keywords))
+		return PyErr_Format(PyExc_TypeError, "Map takes no keywords");
 	if (!PyArg_ParseTuple(args, "iKin:Map", &head_fd, &head_bytes, &tail_fd, &length))
 		return NULL;
-	if (length < 0) {
-		PyErr_SetString(PyExc_ValueError, "negative length");
-		return NULL;
-	}
+	if (length < 0)
+		return PyErr_Format(PyExc_ValueError, "negative length");
 	self = (struct map *)type->tp_alloc(type, 0);
 	if (!self)
 		return NULL;

@@ -47,10 +47,8 @@ static PyObject *raise_answer(const struct osd_answer *answer, const uint8_t *bo
 {
 	PyObject *text;
 
-	if (!errors || answer->code >= PyTuple_GET_SIZE(errors)) {
-		PyErr_Format(PyExc_SystemError, "the proxy answered %d", answer->code);
-		return NULL;
-	}
+	if (!errors || answer->code >= PyTuple_GET_SIZE(errors))
+		return PyErr_Format(PyExc_SystemError, "the proxy answered %d", answer->code);
 	text = PyUnicode_DecodeUTF8((const char *)body, (Py_ssize_t)answer->body_bytes, "replace");
 	if (text)
 		PyErr_SetObject(PyTuple_GET_ITEM(errors, answer->code), text);
@@ -219,10 +217,8 @@ PyDoc_STRVAR(register_doc,
 static PyObject *core_register(PyObject *module, PyObject *classes)
 {
 	(void)module;
-	if (!PyTuple_CheckExact(classes) || PyTuple_GET_SIZE(classes) < 1) {
-		PyErr_SetString(PyExc_TypeError, "a tuple of exception classes is wanted");
-		return NULL;
-	}
+	if (!PyTuple_CheckExact(classes) || PyTuple_GET_SIZE(classes) < 1)
+		return PyErr_Format(PyExc_TypeError, "a tuple of exception classes is wanted");
 	Py_XSETREF(errors, Py_NewRef(classes));
 	Py_RETURN_NONE;
 }
