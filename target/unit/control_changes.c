@@ -128,17 +128,13 @@ static bool pool_words(struct osd_control_request *request, struct words *words,
 			value = now;
 			length = strlen(now);
 		}
-		if (memchr(value, ';', length) ||
-		    !add_word(words, key, strlen(key), value, length)) {
-			osd_control_fail(request, "bad-value",
-					 "%s: the value is too long, or has a ';'", key);
-			return false;
-		}
+		if (memchr(value, ';', length) || !add_word(words, key, strlen(key), value, length))
+			return osd_control_fail(request, "bad-value",
+						"%s: the value is too long, or has a ';'", key);
 	}
 	if (words->used || pool)
 		return true;
-	osd_control_fail(request, "bad-value", "nothing is to change");
-	return false;
+	return osd_control_fail(request, "bad-value", "nothing is to change");
 }
 
 /* Whether a change has failed; then the error is sent. */
@@ -271,9 +267,7 @@ static bool read_share(struct osd_control_request *request, struct osd_principal
 		*rows[i].value = (unsigned)value;
 		any = true;
 	}
-	if (!any)
-		osd_control_fail(request, "bad-value", "nothing is to change");
-	return any;
+	return any || osd_control_fail(request, "bad-value", "nothing is to change");
 }
 
 void osd_control_do_principal(struct osd_control_request *request)

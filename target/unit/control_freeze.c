@@ -35,8 +35,7 @@ static bool is_our_store(struct osd_control_request *request)
 		return false;
 	if (strcmp(osd_control_store_id(request->control, ours), wanted) == 0)
 		return true;
-	osd_control_fail(request, "bad-value", "this target serves the store %s", ours);
-	return false;
+	return osd_control_fail(request, "bad-value", "this target serves the store %s", ours);
 }
 
 static void answer(struct osd_control_request *request, const char *name, bool value)

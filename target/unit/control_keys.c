@@ -23,7 +23,7 @@ const struct osd_control_pair *osd_control_find(const struct osd_control_request
 	return NULL;
 }
 
-void osd_control_fail(struct osd_control_request *request, const char *code, const char *format,
+bool osd_control_fail(struct osd_control_request *request, const char *code, const char *format,
 		      ...)
 {
 	char message[512];
@@ -33,6 +33,7 @@ void osd_control_fail(struct osd_control_request *request, const char *code, con
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
 	osd_control_error(request->control, request->peer, request->serial, code, message);
+	return false;
 }
 
 bool osd_control_text_of(struct osd_control_request *request, const char *key, char *text,
@@ -40,10 +41,9 @@ bool osd_control_text_of(struct osd_control_request *request, const char *key, c
 {
 	const struct osd_control_pair *pair = osd_control_find(request, key);
 
-	if (!pair || pair->value_bytes == 0 || pair->value_bytes >= size) {
-		osd_control_fail(request, "bad-value", "%s must be 1 to %zu bytes", key, size - 1);
-		return false;
-	}
+	if (!pair || pair->value_bytes == 0 || pair->value_bytes >= size)
+		return osd_control_fail(request, "bad-value", "%s must be 1 to %zu bytes", key,
+					size - 1);
 	memcpy(text, pair->value, pair->value_bytes);
 	text[pair->value_bytes] = '\0';
 	return true;
@@ -60,12 +60,10 @@ bool osd_control_number_of(struct osd_control_request *request, const char *key,
 		memcpy(digits, pair->value, pair->value_bytes);
 	errno = 0;
 	number = strtoull(digits, &end, 10);
-	if (*digits < '0' || *digits > '9' || *end || errno || number < least || number > most) {
-		osd_control_fail(request, "bad-value",
-				 "%s must be a number from %" PRIu64 " to %" PRIu64, key, least,
-				 most);
-		return false;
-	}
+	if (*digits < '0' || *digits > '9' || *end || errno || number < least || number > most)
+		return osd_control_fail(request, "bad-value",
+					"%s must be a number from %" PRIu64 " to %" PRIu64, key,
+					least, most);
 	*ret_number = number;
 	return true;
 }

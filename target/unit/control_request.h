@@ -37,8 +37,8 @@ bool osd_control_text_of(struct osd_control_request *request, const char *key, c
 /* False: it is missing or not a number in this range, and the error was sent. */
 bool osd_control_number_of(struct osd_control_request *request, const char *key, uint64_t least,
 			   uint64_t most, uint64_t *ret_number);
-/* Answers ERROR. */
-void osd_control_fail(struct osd_control_request *request, const char *code, const char *format,
+/* Answers ERROR.  Returns false. */
+bool osd_control_fail(struct osd_control_request *request, const char *code, const char *format,
 		      ...) __attribute__((format(printf, 3, 4)));
 
 /* control_changes.c */

@@ -175,20 +175,15 @@ static bool check_pair(struct osd_control_request *request, const struct osd_con
 
 	memcpy(key, pair->key, pair->key_bytes);
 	for (size_t i = 0; i < request->count; i++) {
-		if (osd_control_is_key(&request->pairs[i], key)) {
-			osd_control_fail(request, "bad-value", "%s comes twice", key);
-			return false;
-		}
+		if (osd_control_is_key(&request->pairs[i], key))
+			return osd_control_fail(request, "bad-value", "%s comes twice", key);
 	}
-	if (is_note ? !request->row->changes : !is_listed(pair, request->row->keys)) {
-		osd_control_fail(request, "bad-value", "%s has no key %s", request->row->name, key);
-		return false;
-	}
-	if (is_note && pair->value_bytes >= OSD_CONTROL_NOTE_MAX) {
-		osd_control_fail(request, "bad-value", "%s is longer than %d bytes", key,
-				 OSD_CONTROL_NOTE_MAX - 1);
-		return false;
-	}
+	if (is_note ? !request->row->changes : !is_listed(pair, request->row->keys))
+		return osd_control_fail(request, "bad-value", "%s has no key %s",
+					request->row->name, key);
+	if (is_note && pair->value_bytes >= OSD_CONTROL_NOTE_MAX)
+		return osd_control_fail(request, "bad-value", "%s is longer than %d bytes", key,
+					OSD_CONTROL_NOTE_MAX - 1);
 	return true;
 }
 
@@ -199,18 +194,15 @@ static bool read_pairs(struct osd_control_request *request, const struct osd_con
 	struct osd_control_pair pair;
 
 	while (osd_control_next(&r, &pair)) {
-		if (request->count == OSD_ARRAY_SIZE(request->pairs)) {
-			osd_control_fail(request, "bad-value", "a request has at most %d keys",
-					 OSD_CONTROL_KEYS_MAX);
-			return false;
-		}
+		if (request->count == OSD_ARRAY_SIZE(request->pairs))
+			return osd_control_fail(request, "bad-value",
+						"a request has at most %d keys",
+						OSD_CONTROL_KEYS_MAX);
 		if (!check_pair(request, &pair))
 			return false;
 		request->pairs[request->count++] = pair;
 	}
-	if (r.bad)
-		osd_control_fail(request, "bad-value", "a request is lines of key=value");
-	return !r.bad;
+	return !r.bad || osd_control_fail(request, "bad-value", "a request is lines of key=value");
 }
 
 /* False: it is answered. */
@@ -219,22 +211,16 @@ static bool may_ask(struct osd_control_request *request)
 	const struct osd_control *control = request->control;
 	enum osd_control_role role = request->peer->role;
 
-	if (role == OSD_CONTROL_STRANGER && request->row->type != OSD_CONTROL_HELLO) {
-		osd_control_fail(request, "hello", "say HELLO first");
-		return false;
-	}
+	if (role == OSD_CONTROL_STRANGER && request->row->type != OSD_CONTROL_HELLO)
+		return osd_control_fail(request, "hello", "say HELLO first");
 	if (!request->row->changes)
 		return true;
-	if (role == OSD_CONTROL_STANDBY) {
-		osd_control_fail(request, "not-manager", "%s is the resource manager",
-				 control->manager ? control->manager->who : "nobody");
-		return false;
-	}
-	if (role == OSD_CONTROL_TOOL && control->manager) {
-		osd_control_fail(request, "managed", "%s is the resource manager: ask it",
-				 control->manager->who);
-		return false;
-	}
+	if (role == OSD_CONTROL_STANDBY)
+		return osd_control_fail(request, "not-manager", "%s is the resource manager",
+					control->manager ? control->manager->who : "nobody");
+	if (role == OSD_CONTROL_TOOL && control->manager)
+		return osd_control_fail(request, "managed", "%s is the resource manager: ask it",
+					control->manager->who);
 	return true;
 }
 
