@@ -372,19 +372,13 @@ bool osd_kept_get(struct osd_kept *kept, const struct osd_kept_key *key, uint64_
 
 void osd_kept_count(struct osd_kept *kept, enum osd_kept_use use, uint64_t usec)
 {
+	struct osd_kept_figures *figures = &kept->figures;
+
 	osd_lock(&kept->lock);
-	switch (use) {
-	case OSD_KEPT_HIT:
-		kept->figures.hits++;
-		break;
-	case OSD_KEPT_MISS:
-		kept->figures.misses++;
-		kept->figures.computed_usec += usec;
-		break;
-	case OSD_KEPT_SHARED:
-		kept->figures.shared++;
-		break;
-	}
+	figures->hits += use == OSD_KEPT_HIT;
+	figures->misses += use == OSD_KEPT_MISS;
+	figures->shared += use == OSD_KEPT_SHARED;
+	figures->computed_usec += use == OSD_KEPT_MISS ? usec : 0;
 	osd_unlock(&kept->lock);
 }
 

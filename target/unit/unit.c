@@ -103,13 +103,6 @@ static void enqueue(struct osd_unit *unit, struct osd_request *request)
 		__atomic_add_fetch(&unit->queued, 1, __ATOMIC_RELAXED);
 }
 
-/* Under lock. */
-static void push(struct osd_unit *unit, struct osd_request *request)
-{
-	enqueue(unit, request);
-	call_worker(unit);
-}
-
 /* Under lock.  NULL: no request may run now. */
 static struct osd_request *pop(struct osd_unit *unit)
 {
@@ -160,7 +153,8 @@ void osd_unit_requeue(struct osd_request *request)
 	struct osd_unit *unit = request->unit;
 
 	osd_lock(&unit->lock);
-	push(unit, request);
+	enqueue(unit, request);
+	call_worker(unit);
 	osd_unlock(&unit->lock);
 }
 
@@ -184,10 +178,8 @@ void osd_unit_resume(struct osd_request *request)
 		osd_unit_finish(unit, request);
 		return;
 	}
-	osd_lock(&unit->lock);
 	request->resumed = true;
-	push(unit, request);
-	osd_unlock(&unit->lock);
+	osd_unit_requeue(request);
 }
 
 static void run(struct osd_unit *unit, struct osd_request *request)
