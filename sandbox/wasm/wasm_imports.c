@@ -56,83 +56,47 @@ static const char *find_range(const struct import *import, struct asked *asked)
 	return NULL;
 }
 
-/* read(partition, object, offset, to, length) -> bytes read */
-static int64_t serve_read(const struct asked *a)
-{
-	return osd_job_read(wide(a, 0), wide(a, 1), wide(a, 2), a->bytes, a->length);
-}
+/* Name, parameters (struct import), and the call that it is of what `a` asks. */
+#define IMPORTS(X)                                                                                 \
+	/* partition, object, offset, to, length -> bytes read */                                  \
+	X(read, "IIIp", osd_job_read(wide(a, 0), wide(a, 1), wide(a, 2), a->bytes, a->length))     \
+	/* partition, object, offset, from, length -> bytes written */                             \
+	X(write, "IIIp", osd_job_write(wide(a, 0), wide(a, 1), wide(a, 2), a->bytes, a->length))   \
+	/* partition, object -> bytes */                                                           \
+	X(length, "II", osd_job_length(wide(a, 0), wide(a, 1)))                                    \
+	/* partition, object, page, number, to, room -> bytes of the value; `room` are stored */   \
+	X(getattr, "IIiip",                                                                        \
+	  osd_job_getattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), a->bytes,            \
+			  a->length))                                                              \
+	/* partition, object, page, number, from, length -> 0 */                                   \
+	X(setattr, "IIiip",                                                                        \
+	  osd_job_setattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), a->bytes,            \
+			  a->length))                                                              \
+	/* to, room -> bytes of the arguments; `room` are stored */                                \
+	X(args, "p", osd_job_args_from(0, a->bytes, a->length))                                    \
+	/* offset, to, room -> bytes of the arguments behind the offset; `room` are stored */      \
+	X(args_from, "ip", osd_job_args_from(narrow(a, 0), a->bytes, a->length))                   \
+	/* which -> id of the zone's partition or object, or its type */                           \
+	X(zone, "i", osd_job_zone(narrow(a, 0)))                                                   \
+	/* encoding, from, length -> 0; adds to the result of the call */                          \
+	X(result, "ip", osd_job_result(narrow(a, 0), a->bytes, a->length))                         \
+	/* stream (1: output of the job, 2: its errors), from, length -> 0 */                      \
+	X(log, "ip", osd_job_log(narrow(a, 0), a->bytes, a->length))                               \
+	/* thousandths or -1, from, length -> 0 */                                                 \
+	X(progress, "ip", osd_job_progress(narrow(a, 0), a->bytes, a->length))
 
-/* write(partition, object, offset, from, length) -> bytes written */
-static int64_t serve_write(const struct asked *a)
-{
-	return osd_job_write(wide(a, 0), wide(a, 1), wide(a, 2), a->bytes, a->length);
-}
-
-/* length(partition, object) -> bytes */
-static int64_t serve_length(const struct asked *a)
-{
-	return osd_job_length(wide(a, 0), wide(a, 1));
-}
-
-/* getattr(partition, object, page, number, to, room) -> bytes of the value, of which `room` are stored */
-static int64_t serve_getattr(const struct asked *a)
-{
-	return osd_job_getattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), a->bytes,
-			       a->length);
-}
-
-/* setattr(partition, object, page, number, from, length) -> 0 */
-static int64_t serve_setattr(const struct asked *a)
-{
-	return osd_job_setattr(wide(a, 0), wide(a, 1), narrow(a, 2), narrow(a, 3), a->bytes,
-			       a->length);
-}
-
-/* args(to, room) -> bytes of the arguments, of which `room` are stored */
-static int64_t serve_args(const struct asked *a)
-{
-	return osd_job_args_from(0, a->bytes, a->length);
-}
-
-/* args_from(offset, to, room) -> bytes of the arguments behind the offset, of which `room` are stored */
-static int64_t serve_args_from(const struct asked *a)
-{
-	return osd_job_args_from(narrow(a, 0), a->bytes, a->length);
-}
-
-/* zone(which) -> id of its partition or object, or its type */
-static int64_t serve_zone(const struct asked *a)
-{
-	return osd_job_zone(narrow(a, 0));
-}
-
-/* result(encoding, from, length) -> 0.  Adds to the result of the call. */
-static int64_t serve_result(const struct asked *a)
-{
-	return osd_job_result(narrow(a, 0), a->bytes, a->length);
-}
-
-/* log(stream, from, length) -> 0.  Stream 1 is the output of the job, 2 its errors. */
-static int64_t serve_log(const struct asked *a)
-{
-	return osd_job_log(narrow(a, 0), a->bytes, a->length);
-}
-
-/* progress(thousandths or -1, from, length) -> 0 */
-static int64_t serve_progress(const struct asked *a)
-{
-	return osd_job_progress(narrow(a, 0), a->bytes, a->length);
-}
-
-/* ---- the table ------------------------------------------------------------------------------- */
+#define X(name, parameters, call)                                                                  \
+	static int64_t serve_##name(const struct asked *a)                                         \
+	{                                                                                          \
+		return call;                                                                       \
+	}
+IMPORTS(X)
+#undef X
 
 static const struct import imports[] = {
-	{"read", "IIIp", serve_read},	      {"write", "IIIp", serve_write},
-	{"length", "II", serve_length},	      {"getattr", "IIiip", serve_getattr},
-	{"setattr", "IIiip", serve_setattr},  {"args", "p", serve_args},
-	{"args_from", "ip", serve_args_from}, {"zone", "i", serve_zone},
-	{"result", "ip", serve_result},	      {"log", "ip", serve_log},
-	{"progress", "ip", serve_progress},
+#define X(name, parameters, call) {#name, parameters, serve_##name},
+	IMPORTS(X)
+#undef X
 };
 
 static void find_memory(wasmtime_caller *caller, struct asked *asked)
