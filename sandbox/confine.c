@@ -3,27 +3,15 @@
 #include "confine.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/landlock.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "rlimits.h"
-
-int osd_confine_cgroups(const int *fds, size_t count, struct osd_step *step)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (write(fds[i], "0", 1) != 1)
-			return osd_step_failed(step, "join control group", NULL);
-	}
-	return 0;
-}
 
 /* The hard limit that leaves the daemon room to raise the soft one. */
 static rlim_t room(const struct osd_rlimit *row)
@@ -47,24 +35,6 @@ int osd_confine_rlimits(const struct osd_sandbox_limits *limits, uint64_t file_b
 		if (setrlimit((__rlimit_resource_t)table[i].resource, &limit) < 0)
 			return osd_step_failed(step, "limit", table[i].name);
 	}
-	return 0;
-}
-
-int osd_confine_uid(unsigned id, struct osd_step *step)
-{
-	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
-		return osd_step_failed(step, "change user", NULL);
-	/* the change of user cleared it; with a process namespace the kernel ends the sandbox with the
-	 * zygote anyway */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return osd_step_failed(step, "ask for the parent-death signal", NULL);
-	return 0;
-}
-
-int osd_confine_no_new_privs(struct osd_step *step)
-{
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return osd_step_failed(step, "give up new privileges", NULL);
 	return 0;
 }
 
@@ -168,12 +138,5 @@ int osd_landlock_build(const char *const *folders, const char *package, const ch
 		return error;
 	*ret_ruleset_fd = fd;
 	fd = -1;
-	return 0;
-}
-
-int osd_confine_landlock(int ruleset_fd, struct osd_step *step)
-{
-	if (syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0)
-		return osd_step_failed(step, "enter Landlock", NULL);
 	return 0;
 }

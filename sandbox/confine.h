@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* confine.h -- removes privileges from a sandbox, one function for each layer, in the order in which
- * main.c calls them.  Each returns 0, or -errno with step->what filled in.  Elsewhere: namespaces and
- * the root (the zygote, root.c), the system-call filter (seccomp_rules.c). */
+/* confine.h -- the limits of a sandbox, and its rules of file access.  Each function returns 0, or -errno with
+ * step->what filled in.  Elsewhere: the order of the steps (main.c), namespaces and the root (the zygote, root.c), the
+ * system-call filter (seccomp_rules.c). */
 #ifndef OSD_SANDBOX_CONFINE_H
 #define OSD_SANDBOX_CONFINE_H
 
@@ -11,17 +11,9 @@
 #include "step.h"
 #include "wire/sandboxd_frame.h"
 
-/* Join the control groups whose cgroup.procs files are given. */
-int osd_confine_cgroups(const int *fds, size_t count, struct osd_step *step);
-
 /* file_bytes: rlimits.h. final: hard limits equal the soft ones; otherwise they leave room. */
 int osd_confine_rlimits(const struct osd_sandbox_limits *limits, uint64_t file_bytes, bool final,
 			struct osd_step *step);
-
-/* Become uid and gid `id`, without supplementary groups, for good. */
-int osd_confine_uid(unsigned id, struct osd_step *step);
-
-int osd_confine_no_new_privs(struct osd_step *step);
 
 /* Called in the zygote.  The rules allow reading the engine's folders (NULL ends them), its support
  * folder `package` and the package set (NULL: none).  In `scratch` (NULL: none) regular files and
@@ -29,6 +21,5 @@ int osd_confine_no_new_privs(struct osd_step *step);
  * network, and signals and abstract sockets to processes outside. */
 int osd_landlock_build(const char *const *folders, const char *package, const char *set,
 		       const char *scratch, int *ret_ruleset_fd, struct osd_step *step);
-int osd_confine_landlock(int ruleset_fd, struct osd_step *step);
 
 #endif

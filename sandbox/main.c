@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* main.c -- the steps of a sandbox, in the order of the list sandbox_steps.  If a step before READY
  * fails, the sandbox reports FAILED over the job socket and ends; nothing of the job has run then.  The
- * zygote has made the namespaces and the root (zygote.c, root.c).  The functions of confine.c then
- * remove one privilege after the other. */
+ * zygote has made the namespaces and the root (zygote.c, root.c).  The steps remove one privilege after
+ * the other. */
 #include "main.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/ioprio.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -52,8 +55,11 @@ struct sandbox {
 
 static int join_cgroups(struct sandbox *s, struct osd_step *step)
 {
-	return osd_confine_cgroups(s->start->fds + SPAWN_FD_CGROUPS,
-				   s->start->fd_count - SPAWN_FD_CGROUPS, step);
+	for (size_t i = SPAWN_FD_CGROUPS; i < s->start->fd_count; i++) {
+		if (write(s->start->fds[i], "0", 1) != 1)
+			return osd_step_failed(step, "join control group", NULL);
+	}
+	return 0;
 }
 
 /* 0 /dev/null, 1 and 2 the pipes, 3 the shared memory, 4 the job socket, 5 the Landlock ruleset. */
@@ -104,9 +110,18 @@ static int limit(struct sandbox *s, struct osd_step *step)
 	return osd_confine_rlimits(&s->start->limits, s->start->file_bytes, final, step);
 }
 
+/* For good, without supplementary groups. */
 static int change_user(struct sandbox *s, struct osd_step *step)
 {
-	return osd_confine_uid(s->confinement->uid_base + 1 + s->start->slot, step);
+	unsigned id = s->confinement->uid_base + 1 + s->start->slot;
+
+	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		return osd_step_failed(step, "change user", NULL);
+	/* the change of user cleared it; with a process namespace the kernel ends the sandbox with the
+	 * zygote anyway */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return osd_step_failed(step, "ask for the parent-death signal", NULL);
+	return 0;
 }
 
 /* The working directory, for good: the filter has no chdir. */
@@ -123,15 +138,17 @@ static int enter_scratch(struct sandbox *s, struct osd_step *step)
 static int give_up_privileges(struct sandbox *s, struct osd_step *step)
 {
 	(void)s;
-	return osd_confine_no_new_privs(step);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return osd_step_failed(step, "give up new privileges", NULL);
+	return 0;
 }
 
 static int enter_landlock(struct sandbox *s, struct osd_step *step)
 {
-	int error = osd_confine_landlock(s->landlock_fd, step);
-
+	if (syscall(SYS_landlock_restrict_self, s->landlock_fd, 0) < 0)
+		return osd_step_failed(step, "enter Landlock", NULL);
 	close(s->landlock_fd);
-	return error;
+	return 0;
 }
 
 /* For processor and disk. */
