@@ -429,10 +429,8 @@ int osd_cgroups_prepare(struct osd_cgroups *groups, unsigned slot, unsigned pool
 		if (!(h->layers & OSD_LAYER_CGROUP_MEMORY))
 			continue;
 		s->oom_kills = oom_kills(s);
-		if (s->peak >= 0 && pwrite(s->peak, "0", 1, 0) < 0) {
-			close(s->peak); /* it would count an earlier sandbox */
-			s->peak = -1;
-		}
+		if (s->peak >= 0 && pwrite(s->peak, "0", 1, 0) < 0)
+			osd_closep(&s->peak); /* it would count an earlier sandbox */
 	}
 	return count;
 }

@@ -22,8 +22,7 @@ void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uin
 	if (!error)
 		return;
 	osd_warning("cannot send to the target: %s", strerror(-error));
-	osd_closep(&daemon->target_fd);
-	daemon->target_fd = -1; /* the loop then drops what was made for it */
+	osd_closep(&daemon->target_fd); /* the loop then drops what was made for it */
 }
 
 void osd_target_refuse(struct osd_daemon *daemon, uint64_t id, const char *text)

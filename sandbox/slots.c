@@ -83,7 +83,6 @@ static void release(struct osd_slot *sandbox)
 {
 	close_channels(sandbox);
 	osd_closep(&sandbox->pidfd);
-	sandbox->pidfd = -1;
 	sandbox->pid = 0;
 	sandbox->job_partition = sandbox->job_object = 0;
 	sandbox->kill = sandbox->resizing = false;

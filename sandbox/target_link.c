@@ -49,7 +49,6 @@ static void log_refusal(long uid)
 void osd_target_drop(struct osd_daemon *daemon)
 {
 	osd_closep(&daemon->target_fd);
-	daemon->target_fd = -1;
 	if (!daemon->greeted)
 		return; /* nothing was made for it */
 	daemon->greeted = false;

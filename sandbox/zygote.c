@@ -197,7 +197,6 @@ static int prepare_rules(const struct zygote *z, struct child *child, bool scrat
 	if (!(z->confinement.layers & OSD_LAYER_LANDLOCK))
 		return 0;
 	osd_closep(&child->landlock_fd);
-	child->landlock_fd = -1;
 	osd_scratch_path((unsigned)(child - z->children), path);
 	return osd_landlock_build(z->confinement.engine->folders, z->setup.support,
 				  z->setup.set ? z->setup.folder : NULL, scratch ? path : NULL,

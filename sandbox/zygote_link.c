@@ -27,8 +27,7 @@ static void bury(struct osd_zygote *zygote)
 		while (waitpid(zygote->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	if (zygote->socket >= 0)
-		close(zygote->socket);
+	osd_closep(&zygote->socket);
 	*zygote = (struct osd_zygote){.socket = -1};
 }
 

@@ -51,6 +51,7 @@ static inline void osd_closep(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
+	*fd = -1;
 }
 
 /* Writes all of it, or returns false with an errno. */

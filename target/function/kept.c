@@ -454,8 +454,7 @@ void osd_kept_close(struct osd_kept *kept)
 		kept->oldest = unit->newer;
 		free(unit);
 	}
-	if (kept->fd >= 0)
-		close(kept->fd);
+	osd_closep(&kept->fd);
 	osd_lock_destroy(&kept->lock);
 	free(kept->free_slots);
 	free(kept->buckets);

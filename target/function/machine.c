@@ -170,8 +170,7 @@ static uint64_t sweep(struct osd_functions *functions)
 	struct stat status;
 
 	if (!folder) {
-		if (fd >= 0)
-			close(fd);
+		osd_closep(&fd);
 		return UINT64_MAX;
 	}
 	while ((entry = readdir(folder))) {

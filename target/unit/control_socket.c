@@ -128,15 +128,12 @@ void osd_control_unlisten(struct osd_control *control)
 {
 	struct stat there;
 
-	for (unsigned i = 0; i < OSD_CONTROL_PEERS; i++) {
+	for (unsigned i = 0; i < OSD_CONTROL_PEERS; i++)
 		osd_closep(&control->peers[i].fd);
-		control->peers[i].fd = -1;
-	}
 	if (control->inode && lstat(control->path, &there) == 0 && there.st_ino == control->inode)
 		unlink(control->path);
 	control->inode = 0;
 	osd_closep(&control->listen_fd);
-	control->listen_fd = -1;
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
