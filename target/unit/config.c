@@ -46,16 +46,13 @@ static const struct osd_option options[] = {
 	{"master-key", OPTION_TEXT, AT(master_key), 1, 4000, NULL,
 	 "file with the first master key; made when absent (docs/security-protocol.md)"},
 	{"local-key", OPTION_TEXT, AT(local_key), 1, 4000, NULL,
-	 "file to write the local administrator's key to, in a private folder "
-	 "(docs/security-protocol.md)"},
+	 "file to write the local administrator's key to, in a private folder (docs/security-protocol.md)"},
 	{"reuse", OPTION_CHOICE, AT(reuse), 0, 0, "never",
-	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted "
-	 "(any)"},
+	 "another job in a used sandbox, for one principal: never, verified (by CHAP), trusted (any)"},
 	{"allow_bytecode", OPTION_BOOL, AT(allow_bytecode), 0, 1, "0",
 	 "jobs may be byte-code (.pyc files), which is as trusted as native code"},
 	{"script_turn", OPTION_NUMBER, AT(script_turn), 0, 10000, "1000",
-	 "us a script keeps a processor from who is ready, while commands come; 0: as the kernel "
-	 "likes"},
+	 "us a script keeps a processor from who is ready, while commands come; 0: as the kernel likes"},
 	{"queue_principal", OPTION_NUMBER, AT(queue_principal), 0, 10000, "0",
 	 "jobs one principal may have in the queue, 0: 1,000; longer arrays are refused"},
 	{"stored_principal", OPTION_SIZE, AT(stored_principal), 0, INT64_MAX, "0",
@@ -71,18 +68,15 @@ static const struct osd_option options[] = {
 	{"durability", OPTION_CHOICE, AT(durability), 0, 0, "process",
 	 "process: acknowledged changes survive kill -9; sync: power loss too"},
 	{"on_ssd_loss", OPTION_CHOICE, AT(on_ssd_loss), 0, 0, "fail",
-	 "when the second directory is absent: fail to start; read-through: serve what lies "
-	 "elsewhere"},
+	 "when the second directory is absent: fail to start; read-through: serve what lies elsewhere"},
 	{"io", OPTION_CHOICE, AT(io), 0, 0, "cached",
-	 "cached: objects' bytes through the page cache; direct: past it (no descriptors for "
-	 "scripts)"},
+	 "cached: objects' bytes through the page cache; direct: past it (no descriptors for scripts)"},
 	{"checksums", OPTION_CHOICE, AT(sums.use), 0, 0, "as-stored",
-	 "of every 4 KiB of objects' data: as-stored (a new store: off), on, off "
-	 "(docs/reliability.md)"},
+	 "of every 4 KiB of objects' data: as-stored (a new store: off), on, off (docs/reliability.md)"},
 	{"verify", OPTION_CHOICE, AT(sums.verify), 0, 0, "scrub",
 	 "who compares them: scrub, or always: every read too (no descriptors for scripts)"},
-	{"scrub_rate", OPTION_SIZE, AT(sums.scrub_rate), OSD_SCRUB_RATE_MIN, OSD_SCRUB_RATE_MAX,
-	 "64MiB", "bytes a second that the scrub reads at most"},
+	{"scrub_rate", OPTION_SIZE, AT(sums.scrub_rate), OSD_SCRUB_RATE_MIN, OSD_SCRUB_RATE_MAX, "64MiB",
+	 "bytes a second that the scrub reads at most"},
 	{"scrub_days", OPTION_NUMBER, AT(sums.scrub_days), 0, 3650, "30",
 	 "days between the end of one scrub and the next, 0: only when told to"},
 	{"osc_compat", OPTION_BOOL, AT(osc_compat), 0, 1, "0",

@@ -29,36 +29,23 @@ struct osd_config_test {
 	bool faults;	      /* some are injected on purpose */
 };
 
+/* The values of the options, which the table in config.c describes.  Texts are owned; NULL: the option is not given. */
 struct osd_config {
-	char *directory;      /* dir=; owned; NULL: in memory, in tests alone */
-	char *ssd_directory;  /* ssd=; owned; NULL: one root */
-	char *sandboxd;       /* sandboxd=, socket of iosd-sandboxd; owned; NULL: no sandboxes */
-	char *isolation;      /* isolation=, level required of sandboxes; owned; never NULL */
-	char *control;        /* control=, socket of a resource manager; owned; NULL: none */
-	uint64_t control_uid; /* control_uid=, user of the resource manager; 0: the target's own */
-	char *pools;          /* pools=, file of pools (exec/pool/config.c); owned; NULL: default alone */
-	char *machine_code;   /* machine_code=, compiler and processor; owned; NULL: none is kept */
-	char *signers;        /* signers=, policy and signers of functions; owned; NULL: none */
-	uint64_t kept_results;	  /* kept_results=, bytes; 0: none */
-	uint64_t function_memory; /* function_memory=, bytes that active functions may reserve; 0: no bound */
-	enum osd_reuse reuse; /* reuse=never|verified|trusted, of sandboxes */
-	char *master_key;     /* master-key=, file with the first master key; owned; NULL: none */
-	char *local_key;      /* local-key=, file for the local administrator's key; owned; NULL: none */
-	bool allow_bytecode;  /* allow_bytecode=1: jobs may be .pyc files */
-	enum osd_security_method security; /* security=nosec|capkey|cmdrsp|alldata, of what is made */
-	bool secure;          /* secure=1: refuse a store whose root, or new partitions, have NOSEC */
+	char *directory; /* dir=; NULL: in memory, in tests alone */
+	char *ssd_directory, *sandboxd, *pools, *machine_code, *signers, *control, *master_key,
+		*local_key;
+	char *isolation; /* never NULL */
+	uint64_t control_uid, kept_results, function_memory, workers, queue_principal,
+		stored_principal;
+	uint64_t script_turn, slots, cache_bytes;
+	bool allow_bytecode, secure, osc_compat;
+	enum osd_reuse reuse;
+	enum osd_security_method security;
+	enum osd_durability durability;
+	enum osd_ssd_loss on_ssd_loss;
+	enum osd_io io;
 	struct osd_heads_config heads; /* heads=, head_size=, head_high=, head_low=, head_rate= */
-	uint64_t workers;     /* workers= */
-	uint64_t queue_principal; /* queue_principal=, jobs of one principal in the queue; 0: default */
-	uint64_t stored_principal; /* stored_principal=, bytes in the jobs partition; 0: default */
-	uint64_t script_turn; /* script_turn=, us; 0: as the kernel likes */
-	uint64_t slots;       /* slots=, sandboxes at a time; 0: as many as processors */
-	uint64_t cache_bytes; /* cache=, Berkeley DB cache; 0: default */
-	enum osd_durability durability; /* durability=process|sync */
-	enum osd_ssd_loss on_ssd_loss;  /* on_ssd_loss=fail|read-through */
-	enum osd_io io;       /* io=cached|direct */
-	struct osd_sums_config sums; /* checksums=, verify=, scrub_rate=, scrub_days= */
-	bool osc_compat;      /* osc_compat=1: follow OSC's initiator even against the standard */
+	struct osd_sums_config sums;   /* checksums=, verify=, scrub_rate=, scrub_days= */
 	struct osd_config_test test;
 };
 
