@@ -41,16 +41,6 @@ static const char *engine_of(const struct osd_pool_words *words)
 	return words->engine ? words->engine : OSD_ENGINE_DEFAULT;
 }
 
-static bool is_engine(const char *name)
-{
-#define X(engine)                                                                                  \
-	if (strcmp(name, #engine) == 0)                                                            \
-		return true;
-	OSD_ENGINES(X)
-#undef X
-	return false;
-}
-
 static char *copy(const char *text, bool *failed)
 {
 	char *made = text ? strdup(text) : NULL;
@@ -187,10 +177,12 @@ static const char *parse_line(char *line, struct osd_pool_words *words)
 
 const char *osd_pool_words_check(const struct osd_pool_words *words)
 {
+	const char *engine = engine_of(words);
+
 	if (!words->name || strlen(words->name) - 1 >= POOL_NAME_MAX)
 		return "a pool needs a name of up to 64 bytes";
 #define X(engine) " " #engine
-	if (!is_engine(engine_of(words)))
+	if (!osd_has_word(OSD_ENGINES(X), ' ', engine, strlen(engine)))
 		return "unknown engine; the engines are:" OSD_ENGINES(X);
 #undef X
 	if (words->packages && words->packages[0] != '/')

@@ -34,11 +34,6 @@ static struct {
 	uintptr_t heap; /* where the C library's began */
 } reserve;
 
-static uintptr_t round_up(uintptr_t address, uintptr_t unit)
-{
-	return (address + unit - 1) & ~(unit - 1);
-}
-
 /* ---- arenas ---------------------------------------------------------------------------------- */
 
 /* The next block of the reserve; NULL: there is no room, or no memory within the limit on data. */
@@ -74,8 +69,8 @@ static void give_arena(void *context, void *arena, size_t bytes)
  * one, and the skipped part is returned. */
 static void align_heap(void)
 {
-	uintptr_t end = round_up((uintptr_t)sbrk(0), PAGE_BYTES);
-	uintptr_t start = round_up(end, HUGE_BYTES);
+	uintptr_t end = osd_round_up((uintptr_t)sbrk(0), PAGE_BYTES);
+	uintptr_t start = osd_round_up(end, HUGE_BYTES);
 
 	if (brk((void *)start) == 0)
 		munmap((void *)end, start - end);
@@ -90,7 +85,7 @@ void osd_fork_pages_prepare(void)
 
 	align_heap();
 	if (found != MAP_FAILED)
-		reserve.start = (char *)round_up((uintptr_t)found, HUGE_BYTES);
+		reserve.start = (char *)osd_round_up((uintptr_t)found, HUGE_BYTES);
 	PyObject_SetArenaAllocator(&arenas);
 }
 
@@ -105,8 +100,8 @@ static void take_free_blocks(void)
 	const char *fresh;
 
 	/* up to a huge page of its own, so that the earlier ones stay whole; an arena fits in it */
-	if (RESERVE_BYTES - round_up(used, HUGE_BYTES) < HUGE_BYTES ||
-	    !take_reserve(round_up(used, HUGE_BYTES) - used))
+	if (RESERVE_BYTES - osd_round_up(used, HUGE_BYTES) < HUGE_BYTES ||
+	    !take_reserve(osd_round_up(used, HUGE_BYTES) - used))
 		return;
 	used = reserve.used;
 	fresh = reserve.start + used;
@@ -147,7 +142,7 @@ static void take_free_chunks(void)
 	for (size_t bytes = CHUNK_MOST; bytes >= 24; bytes -= bytes > 1024 ? 1024 : 16)
 		free(take_top(bytes));
 	top = top_of_heap();
-	take_top(round_up(top, HUGE_BYTES) - top);
+	take_top(osd_round_up(top, HUGE_BYTES) - top);
 }
 
 void osd_fork_pages_gather(void)
@@ -198,7 +193,7 @@ static int share_data(struct dl_phdr_info *info, size_t size, void *arg)
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
 		uintptr_t from = (info->dlpi_addr + part->p_vaddr) & ~(PAGE_BYTES - 1);
 		uintptr_t to =
-			round_up(info->dlpi_addr + part->p_vaddr + part->p_filesz, PAGE_BYTES);
+			osd_round_up(info->dlpi_addr + part->p_vaddr + part->p_filesz, PAGE_BYTES);
 
 		if (part->p_type != PT_LOAD || !(part->p_flags & PF_W))
 			continue;
@@ -212,7 +207,7 @@ static int share_data(struct dl_phdr_info *info, size_t size, void *arg)
 
 static void collapse(uintptr_t from, uintptr_t to)
 {
-	for (from = round_up(from, HUGE_BYTES); from + HUGE_BYTES <= to; from += HUGE_BYTES)
+	for (from = osd_round_up(from, HUGE_BYTES); from + HUGE_BYTES <= to; from += HUGE_BYTES)
 		madvise((void *)from, HUGE_BYTES, MADV_COLLAPSE);
 }
 
@@ -221,7 +216,7 @@ static bool replace_code(uintptr_t at)
 {
 	char *found = mmap(NULL, 2 * HUGE_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *copy = (char *)round_up((uintptr_t)found, HUGE_BYTES);
+	char *copy = (char *)osd_round_up((uintptr_t)found, HUGE_BYTES);
 	bool done;
 
 	if (found == MAP_FAILED)
@@ -249,7 +244,7 @@ static int join_code(struct dl_phdr_info *info, size_t size, void *interpreter)
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + part->p_vaddr;
-		uintptr_t end = round_up(start + part->p_memsz, PAGE_BYTES);
+		uintptr_t end = osd_round_up(start + part->p_memsz, PAGE_BYTES);
 
 		start &= ~(PAGE_BYTES - 1);
 		if (part->p_type != PT_LOAD || part->p_flags & PF_W)
@@ -262,7 +257,7 @@ static int join_code(struct dl_phdr_info *info, size_t size, void *interpreter)
 	}
 	if ((uintptr_t)interpreter < from || (uintptr_t)interpreter >= to)
 		return 0;
-	for (from = round_up(from, HUGE_BYTES); from + HUGE_BYTES <= to; from += HUGE_BYTES)
+	for (from = osd_round_up(from, HUGE_BYTES); from + HUGE_BYTES <= to; from += HUGE_BYTES)
 		if (!replace_code(from))
 			break;
 	return 0;

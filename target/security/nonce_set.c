@@ -45,9 +45,9 @@ static uint64_t before(uint64_t time, uint64_t window_ms)
 	return time - OSD_MIN(time, window_ms);
 }
 
-/* Rebuilds the table with the nonces later than `after`, or with all of them. */
-static enum osd_status remake(struct osd_nonce_set *set, size_t capacity, bool keep_all,
-			      uint64_t after, uint64_t window_ms, struct osd_nonce_spans *forgotten)
+/* Rebuilds the table with the nonces from this time on. */
+static enum osd_status remake(struct osd_nonce_set *set, size_t capacity, uint64_t from,
+			      uint64_t window_ms, struct osd_nonce_spans *forgotten)
 {
 	struct osd_nonce_set made = {.slots = calloc(capacity, sizeof(*made.slots)),
 				     .capacity = capacity,
@@ -61,7 +61,7 @@ static enum osd_status remake(struct osd_nonce_set *set, size_t capacity, bool k
 
 		if (!entry->time_plus_one)
 			continue;
-		if (keep_all || time > after) {
+		if (time >= from) {
 			*find(&made, time, entry->random) = *entry;
 			made.count++;
 		} else {
@@ -79,7 +79,7 @@ enum osd_status osd_nonce_set_forget(struct osd_nonce_set *set, uint64_t time, u
 	enum osd_status status = OSD_OK;
 
 	if (set->count)
-		status = remake(set, set->capacity, false, time, window_ms, forgotten);
+		status = remake(set, set->capacity, time + 1, window_ms, forgotten);
 	if (status == OSD_OK && set->count == 0)
 		osd_nonce_set_release(set);
 	return status;
@@ -119,7 +119,7 @@ static enum osd_status make_room(struct osd_nonce_set *set, uint64_t window_ms,
 		osd_random_bytes(&set->salt, sizeof(set->salt));
 	if ((set->count + 1) * 4 <= set->capacity * 3)
 		return OSD_OK;
-	return remake(set, set->capacity ? 2 * set->capacity : FIRST_CAPACITY, true, 0, window_ms,
+	return remake(set, set->capacity ? 2 * set->capacity : FIRST_CAPACITY, 0, window_ms,
 		      forgotten);
 }
 
@@ -129,7 +129,7 @@ enum osd_status osd_nonce_set_add(struct osd_nonce_set *set, uint64_t time, uint
 	enum osd_status status = make_room(set, window_ms, forgotten);
 
 	if (status == OSD_OK && !set->capacity) /* everything went */
-		status = remake(set, FIRST_CAPACITY, true, 0, window_ms, forgotten);
+		status = remake(set, FIRST_CAPACITY, 0, window_ms, forgotten);
 	if (status != OSD_OK)
 		return status;
 	*find(set, time, random) = (struct osd_nonce_entry){time + 1, random};
