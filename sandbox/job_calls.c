@@ -95,11 +95,12 @@ static void finish(struct osd_engine_result *result, enum osd_finish_kind kind, 
 					     .line_bytes = strlen(line)};
 }
 
-void osd_job_end_fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
+bool osd_job_end_fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
 		      const char *why)
 {
 	snprintf(line, sizeof(line), "%.100s: %.290s", what, why);
 	finish(result, kind, 1);
+	return false;
 }
 
 void osd_job_end_well(struct osd_engine_result *result, const char *name, int64_t code)

@@ -32,9 +32,9 @@ bool osd_job_calls_ended(void);
 const char *osd_job_calls_error(void);
 
 /* How the call of an entry point ended.  The texts of the result are valid until the next end.  well: it returned this
- * code; other than 0 is an error.  fail: what names the step or function that failed. */
+ * code; other than 0 is an error.  fail: what names the step or function that failed; returns false. */
 void osd_job_end_well(struct osd_engine_result *result, const char *name, int64_t code);
-void osd_job_end_fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
+bool osd_job_end_fail(struct osd_engine_result *result, enum osd_finish_kind kind, const char *what,
 		      const char *why);
 
 int64_t osd_job_read(uint64_t partition, uint64_t object, uint64_t offset, uint8_t *to, size_t length);

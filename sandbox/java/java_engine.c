@@ -109,11 +109,11 @@ static size_t copy_out(jni_env *env, jobject array, char *to, size_t room)
 }
 
 /* Host.finish */
-static void serve_finish(jni_env *env, jobject class, int32_t kind, jobject line, jobject report)
+static void serve_finish(jni_env *env, jobject JNI_UNUSED(class), int32_t kind, jobject line,
+			 jobject report)
 {
 	static const char none[] = "the virtual machine had no memory for a report";
 
-	(void)class;
 	if (!claim())
 		return;
 	if (kind != OSD_FINISH_OK && !line) {
@@ -126,9 +126,8 @@ static void serve_finish(jni_env *env, jobject class, int32_t kind, jobject line
 }
 
 /* Host.ended */
-static uint8_t serve_ended(jni_env *env, jobject class)
+static uint8_t serve_ended(jni_env *JNI_UNUSED(env), jobject JNI_UNUSED(class))
 {
-	(void)env, (void)class;
 	return osd_job_calls_ended();
 }
 

@@ -159,14 +159,13 @@ static int64_t leave(jni_env *env, int64_t result)
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-static int32_t serve_read(jni_env *env, jobject class, int64_t partition, int64_t object,
-			  int64_t offset, jobject to, int32_t at, int32_t length)
+static int32_t serve_read(jni_env *env, jobject JNI_UNUSED(class), int64_t partition,
+			  int64_t object, int64_t offset, jobject to, int32_t at, int32_t length)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	int32_t done = 0, piece;
 	int64_t count;
 
-	(void)class;
 	if (!within(env, to, at, length))
 		return 0;
 	bytes = allocate(env, OSD_MIN((size_t)length, (size_t)OSD_CALL_IO_MAX));
@@ -185,14 +184,13 @@ static int32_t serve_read(jni_env *env, jobject class, int64_t partition, int64_
 }
 
 /* Tries the rest of a piece again if only a part could be written, so that this call gets its error. */
-static void serve_write(jni_env *env, jobject class, int64_t partition, int64_t object,
+static void serve_write(jni_env *env, jobject JNI_UNUSED(class), int64_t partition, int64_t object,
 			int64_t offset, jobject from, int32_t at, int32_t length)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	int32_t done = 0, piece;
 	int64_t written;
 
-	(void)class;
 	if (!within(env, from, at, length) || length == 0)
 		return;
 	bytes = allocate(env, OSD_MIN((size_t)length, (size_t)OSD_CALL_IO_MAX));
@@ -207,23 +205,22 @@ static void serve_write(jni_env *env, jobject class, int64_t partition, int64_t 
 	}
 }
 
-static int64_t serve_length(jni_env *env, jobject class, int64_t partition, int64_t object)
+static int64_t serve_length(jni_env *env, jobject JNI_UNUSED(class), int64_t partition,
+			    int64_t object)
 {
 	int64_t length = CALL(env, length, (uint64_t)partition, (uint64_t)object);
 
-	(void)class;
 	return OSD_MAX(length, 0);
 }
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-static jobject serve_getattr(jni_env *env, jobject class, int64_t partition, int64_t object,
-			     int32_t page, int32_t number)
+static jobject serve_getattr(jni_env *env, jobject JNI_UNUSED(class), int64_t partition,
+			     int64_t object, int32_t page, int32_t number)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = allocate(env, UINT16_MAX);
 	int64_t length;
 
-	(void)class;
 	if (!bytes)
 		return NULL;
 	length = CALL(env, getattr, (uint64_t)partition, (uint64_t)object, (uint32_t)page,
@@ -231,13 +228,12 @@ static jobject serve_getattr(jni_env *env, jobject class, int64_t partition, int
 	return length < 0 ? NULL : osd_java_array(env, bytes, (size_t)length);
 }
 
-static void serve_setattr(jni_env *env, jobject class, int64_t partition, int64_t object,
-			  int32_t page, int32_t number, jobject value)
+static void serve_setattr(jni_env *env, jobject JNI_UNUSED(class), int64_t partition,
+			  int64_t object, int32_t page, int32_t number, jobject value)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	size_t length;
 
-	(void)class;
 	bytes = copy_of(env, value, UINT16_MAX, &length);
 	if (bytes)
 		CALL(env, setattr, (uint64_t)partition, (uint64_t)object, (uint32_t)page,
@@ -246,37 +242,33 @@ static void serve_setattr(jni_env *env, jobject class, int64_t partition, int64_
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static jobject serve_args(jni_env *env, jobject class)
+static jobject serve_args(jni_env *env, jobject JNI_UNUSED(class))
 {
-	(void)class;
 	return osd_java_array(env, job->args, job->run.args_bytes);
 }
 
-static int64_t serve_zone(jni_env *env, jobject class, int32_t which)
+static int64_t serve_zone(jni_env *JNI_UNUSED(env), jobject JNI_UNUSED(class), int32_t which)
 {
 	const uint64_t parts[] = {job->run.zone_partition, job->run.zone_object, job->run.zone_type};
 
-	(void)env, (void)class;
 	return which >= 0 && which < (int32_t)OSD_ARRAY_SIZE(parts) ? (int64_t)parts[which] : -1;
 }
 
-static void serve_result(jni_env *env, jobject class, int32_t encoding, jobject array)
+static void serve_result(jni_env *env, jobject JNI_UNUSED(class), int32_t encoding, jobject array)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	size_t length;
 
-	(void)class;
 	bytes = copy_of(env, array, INT32_MAX, &length);
 	if (bytes)
 		CALL(env, result, encoding != 0, bytes, length);
 }
 
-static void serve_progress(jni_env *env, jobject class, int32_t share, jobject text)
+static void serve_progress(jni_env *env, jobject JNI_UNUSED(class), int32_t share, jobject text)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	size_t length;
 
-	(void)class;
 	bytes = copy_of(env, text, UINT16_MAX, &length);
 	if (bytes)
 		CALL(env, progress, (uint32_t)share, bytes, length);
@@ -298,14 +290,13 @@ static bool write_some(int stream, const uint8_t *bytes, size_t length, size_t *
 	return count > 0 || errno == EINTR;
 }
 
-static uint8_t serve_log(jni_env *env, jobject class, int32_t stream, jobject array, int32_t at,
-			 int32_t length)
+static uint8_t serve_log(jni_env *env, jobject JNI_UNUSED(class), int32_t stream, jobject array,
+			 int32_t at, int32_t length)
 {
 	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	size_t done = 0;
 	bool fine = stream == STDOUT_FILENO || stream == STDERR_FILENO;
 
-	(void)class;
 	if (!within(env, array, at, length))
 		return false;
 	bytes = allocate(env, (size_t)length);

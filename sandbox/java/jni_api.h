@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-#define JNI_VERSION_10 0x000a0000
+#define JNI_VERSION_10	 0x000a0000
+#define JNI_UNUSED(name) unused_##name __attribute__((unused)) /* a parameter */
 
 typedef void *jobject; /* of any class; NULL: null */
 typedef struct jni_id_ *jni_id; /* of a method */

@@ -40,20 +40,15 @@ static bool load(const struct osd_engine_job *job, struct osd_engine_result *res
 {
 	char why[OSD_IMAGE_WHY];
 
-	if (!job->run.native || job->run.code_form || job->run.method_bytes == 0) {
-		osd_job_end_fail(
+	if (!job->run.native || job->run.code_form || job->run.method_bytes == 0)
+		return osd_job_end_fail(
 			result, OSD_FINISH_BAD_CODE, "code",
 			"the engine native runs functions that are signed for it, not packed");
-		return false;
-	}
-	if (!osd_library_load((const uint8_t *)job->code, job->run.code_bytes, osd_native_import,
-			      &library, why)) {
-		osd_job_end_fail(result,
-				 library.image.no_memory ? OSD_FINISH_MEMORY : OSD_FINISH_BAD_CODE,
-				 "load", why);
-		return false;
-	}
-	return true;
+	return osd_library_load((const uint8_t *)job->code, job->run.code_bytes, osd_native_import,
+				&library, why) ||
+	       osd_job_end_fail(result,
+				library.image.no_memory ? OSD_FINISH_MEMORY : OSD_FINISH_BAD_CODE,
+				"load", why);
 }
 
 /* The symbol of OSD_FUNCTION(name); if it is missing, `start` for the entry point main, and the symbol `name` for

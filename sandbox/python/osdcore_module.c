@@ -79,7 +79,7 @@ PyDoc_STRVAR(call_doc,
 	     "call(op, partition_id, object_id, a=0, b=0, body=b'', /) -> (a, b, bytes)\n\n"
 	     "One call to the proxy.  Raises the exception registered for its answer.");
 
-static PyObject *core_call(PyObject *module, PyObject *args)
+static PyObject *core_call(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct osd_call call = {0};
 	struct osd_answer answer;
@@ -88,7 +88,6 @@ static PyObject *core_call(PyObject *module, PyObject *args)
 	PyObject *data = NULL;
 	bool fine;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "Hkk|kky*:call", &call.op, &call.partition_id, &call.object_id,
 			      &call.a, &call.b, &body))
 		return NULL;
@@ -111,7 +110,7 @@ PyDoc_STRVAR(
 	"WRITE, APPEND or RESULT of as much as goes, the next piece copied while one is written.\n"
 	"Raises only if nothing was.");
 
-static PyObject *core_write_long(PyObject *module, PyObject *args)
+static PyObject *core_write_long(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct osd_call call = {0};
 	struct osd_answer answer;
@@ -120,7 +119,6 @@ static PyObject *core_write_long(PyObject *module, PyObject *args)
 	size_t written;
 	Py_buffer data;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "Hkkky*|k:write_long", &call.op, &call.partition_id,
 			      &call.object_id, &call.a, &data, &call.b))
 		return NULL;
@@ -142,11 +140,10 @@ PyDoc_STRVAR(place_doc, "place(data, /) -> bool\n\n"
 			"any more.\n"
 			"False: it must be sent.");
 
-static PyObject *core_place(PyObject *module, PyObject *object)
+static PyObject *core_place(PyObject *Py_UNUSED(module), PyObject *object)
 {
 	Py_buffer data;
 
-	(void)module;
 	if (PyObject_GetBuffer(object, &data, PyBUF_SIMPLE) < 0)
 		return NULL;
 	placed = osd_place_result(data.buf, (size_t)data.len, true);
@@ -158,7 +155,7 @@ static PyObject *core_place(PyObject *module, PyObject *object)
 PyDoc_STRVAR(readinto_doc, "readinto(partition_id, object_id, offset, buffer, /) -> bytes read\n\n"
 			   "READ by way of the proxy, at most one call's worth, into buffer.");
 
-static PyObject *core_readinto(PyObject *module, PyObject *args)
+static PyObject *core_readinto(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct osd_call call = {.op = OSD_CALL_READ};
 	struct osd_answer answer;
@@ -166,7 +163,6 @@ static PyObject *core_readinto(PyObject *module, PyObject *args)
 	Py_buffer buffer;
 	PyObject *result = NULL;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "kkkw*:readinto", &call.partition_id, &call.object_id, &call.a,
 			      &buffer))
 		return NULL;
@@ -191,7 +187,7 @@ PyDoc_STRVAR(share_doc, "share(partition_id, object_id, /) -> (head_bytes, lengt
 			"Read-only descriptors of an object's files, the caller's to close; -1 for "
 			"a file that is not.");
 
-static PyObject *core_share(PyObject *module, PyObject *args)
+static PyObject *core_share(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct osd_call call = {.op = OSD_CALL_SHARE};
 	struct osd_answer answer;
@@ -199,7 +195,6 @@ static PyObject *core_share(PyObject *module, PyObject *args)
 	const uint8_t *body;
 	int error;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "kk:share", &call.partition_id, &call.object_id) ||
 	    !ask(&call, NULL, &answer, &body))
 		return NULL;
@@ -214,9 +209,8 @@ static PyObject *core_share(PyObject *module, PyObject *args)
 PyDoc_STRVAR(register_doc,
 	     "register(errors, /)\n\nException classes by answer code; index 0: Ended.");
 
-static PyObject *core_register(PyObject *module, PyObject *classes)
+static PyObject *core_register(PyObject *Py_UNUSED(module), PyObject *classes)
 {
-	(void)module;
 	if (!PyTuple_CheckExact(classes) || PyTuple_GET_SIZE(classes) < 1)
 		return PyErr_Format(PyExc_TypeError, "a tuple of exception classes is wanted");
 	Py_XSETREF(errors, Py_NewRef(classes));
@@ -226,11 +220,10 @@ static PyObject *core_register(PyObject *module, PyObject *classes)
 PyDoc_STRVAR(script_doc,
 	     "script(running, /)\n\nWhether the script's own code runs and may be ended.");
 
-static PyObject *core_script(PyObject *module, PyObject *running)
+static PyObject *core_script(PyObject *Py_UNUSED(module), PyObject *running)
 {
 	int truth = PyObject_IsTrue(running);
 
-	(void)module;
 	if (truth < 0)
 		return NULL;
 	osd_core_script(truth);
@@ -240,10 +233,8 @@ static PyObject *core_script(PyObject *module, PyObject *running)
 PyDoc_STRVAR(on_end_doc,
 	     "on_end(signal, frame, /)\n\nSignal handler: raises Ended while the script runs.");
 
-static PyObject *core_on_end(PyObject *module, PyObject *args)
+static PyObject *core_on_end(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 {
-	(void)module;
-	(void)args;
 	if (errors && atomic_exchange(&in_script, false)) {
 		atomic_store(&has_ended, true);
 		PyErr_SetString(PyTuple_GET_ITEM(errors, 0), "the job was told to end");
@@ -310,12 +301,11 @@ static PyObject *list_changed(PyObject *things, uint8_t *stamps)
 	return changed;
 }
 
-static PyObject *core_changed(PyObject *module, PyObject *args)
+static PyObject *core_changed(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	PyObject *things, *indices = NULL, *changed = NULL;
 	Py_buffer stamps;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "O!w*|O!:changed", &PyTuple_Type, &things, &stamps,
 			      &PyList_Type, &indices))
 		return NULL;
@@ -366,11 +356,10 @@ static int drop_beyond(PyObject *now, PyObject *was)
 	return failed ? -1 : 0;
 }
 
-static PyObject *core_restore(PyObject *module, PyObject *args)
+static PyObject *core_restore(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	PyObject *now, *was;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "O!O!:restore", &PyDict_Type, &now, &PyTuple_Type, &was))
 		return NULL;
 	for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(was); i += 2) {

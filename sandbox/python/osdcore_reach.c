@@ -121,12 +121,11 @@ static PyObject *by_type(PyObject *found)
 	return kinds;
 }
 
-PyObject *osd_core_reach(PyObject *module, PyObject *args)
+PyObject *osd_core_reach(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct search search = {.found = NULL};
 	PyObject *roots, *constant, *kinds = NULL;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "O!O!:reach", &PyList_Type, &roots, &PyTuple_Type, &constant))
 		return NULL;
 	search.found = PyList_New(0);

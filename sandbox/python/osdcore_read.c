@@ -5,13 +5,12 @@
 
 #include "shared_read.h"
 
-PyObject *osd_core_pread(PyObject *module, PyObject *args)
+PyObject *osd_core_pread(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct osd_shared_reading reading;
 	Py_buffer page, buffer;
 	Py_ssize_t count = -1;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "y*KiKiKw*:pread", &page, &reading.layout, &reading.head_fd,
 			      &reading.head_bytes, &reading.tail_fd, &reading.offset, &buffer))
 		return NULL;

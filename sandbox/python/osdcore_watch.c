@@ -269,14 +269,13 @@ static struct watch *list_of(unsigned number)
 	return NULL;
 }
 
-PyObject *osd_core_watch(PyObject *module, PyObject *args)
+PyObject *osd_core_watch(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	struct watch *watch;
 	unsigned number;
 	PyObject *things;
 	size_t count;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "IO!:watch", &number, &PyTuple_Type, &things))
 		return NULL;
 	watch = list_of(number);
@@ -331,13 +330,12 @@ static int compare_group(const struct watch *watch, const struct group *group, P
 	return 0;
 }
 
-PyObject *osd_core_altered(PyObject *module, PyObject *args)
+PyObject *osd_core_altered(PyObject *Py_UNUSED(module), PyObject *args)
 {
 	const struct watch *watch;
 	unsigned number;
 	PyObject *found;
 
-	(void)module;
 	if (!PyArg_ParseTuple(args, "I:altered", &number) || !(watch = list_of(number)))
 		return NULL;
 	found = PyList_New(0);

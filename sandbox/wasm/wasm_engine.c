@@ -186,11 +186,10 @@ static bool make_instance(const struct compiled *compiled, struct osd_engine_res
 	if (find_entry(context, &made, name, &instance) ||
 	    find_entry(context, &made, prefixed, &instance))
 		return true;
-	osd_job_end_fail(
+	return osd_job_end_fail(
 		result, OSD_FINISH_BAD_CODE, name,
 		"the module exports no function of this name without parameters that returns "
 		"i32 or nothing");
-	return false;
 }
 
 /* The instance of the job; false: the result says why there is none. */
