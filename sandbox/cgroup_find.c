@@ -47,7 +47,7 @@ static bool parse_mount(const char *line, const char *controller, char root[PATH
 /* Our group in that hierarchy: lines N:controllers:path, and 0::path for v2. */
 static bool own_group(const char *controller, char path[PATH_MAX])
 {
-	FILE *file = fopen("/proc/self/cgroup", "re");
+	OSD_CLEANUP(osd_fclosep) FILE *file = fopen("/proc/self/cgroup", "re");
 	char line[PATH_MAX + 128];
 	bool found = false;
 
@@ -62,8 +62,6 @@ static bool own_group(const char *controller, char path[PATH_MAX])
 		if (found)
 			snprintf(path, PATH_MAX, "%s", at);
 	}
-	if (file)
-		fclose(file);
 	return found;
 }
 
@@ -71,15 +69,13 @@ static bool own_group(const char *controller, char path[PATH_MAX])
  * root). */
 static bool place(const char *controller, const char *parent, char base[PATH_MAX])
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
+	OSD_CLEANUP(osd_fclosep) FILE *file = fopen("/proc/self/mountinfo", "re");
 	char line[2 * PATH_MAX + 512], root[PATH_MAX], point[PATH_MAX], own[PATH_MAX];
 	const char *inside = parent;
 	bool found = false;
 
 	while (file && !found && fgets(line, sizeof(line), file))
 		found = parse_mount(line, controller, root, point);
-	if (file)
-		fclose(file);
 	if (!found)
 		return false;
 	if (!inside) {
@@ -140,8 +136,8 @@ static int delegate_own(const char *base, unsigned layers)
 static unsigned offered(const char *base)
 {
 	char name[PATH_MAX], word[64];
+	OSD_CLEANUP(osd_fclosep) FILE *file = NULL;
 	unsigned layers = 0;
-	FILE *file;
 
 	if (snprintf(name, sizeof(name), "%s/cgroup.controllers", base) >= (int)sizeof(name))
 		return 0;
@@ -150,8 +146,6 @@ static unsigned offered(const char *base)
 		for (size_t i = 0; i < OSD_ARRAY_SIZE(controllers); i++)
 			layers |= strcmp(word, controllers[i].name) == 0 ? controllers[i].layer : 0;
 	}
-	if (file)
-		fclose(file);
 	return layers;
 }
 

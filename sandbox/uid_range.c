@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
+
 #define NAME_SHOWN 64 /* bytes of an owner's name */
 
 struct search {
@@ -61,42 +63,35 @@ static bool check_line(const struct search *search, const char *file, char *line
 
 static bool check_subordinate(const struct search *search, const char *path)
 {
-	FILE *file = fopen(path, "re");
-	char *line = NULL;
+	OSD_CLEANUP(osd_fclosep) FILE *file = fopen(path, "re");
+	OSD_CLEANUP_FREE char *line = NULL;
 	size_t size = 0;
 	bool apart = true;
 
 	while (file && apart && getline(&line, &size, file) > 0)
 		apart = check_line(search, path, line);
-	free(line);
-	if (file)
-		fclose(file);
 	return apart;
 }
 
 static bool check_users(const struct search *search, const char *path)
 {
-	FILE *file = fopen(path, "re");
+	OSD_CLEANUP(osd_fclosep) FILE *file = fopen(path, "re");
 	const struct passwd *user;
 	bool apart = true;
 
 	while (file && apart && (user = fgetpwent(file)))
 		apart = is_apart(search, path, user->pw_name, user->pw_uid, 1);
-	if (file)
-		fclose(file);
 	return apart;
 }
 
 static bool check_groups(const struct search *search, const char *path)
 {
-	FILE *file = fopen(path, "re");
+	OSD_CLEANUP(osd_fclosep) FILE *file = fopen(path, "re");
 	const struct group *group;
 	bool apart = true;
 
 	while (file && apart && (group = fgetgrent(file)))
 		apart = is_apart(search, path, group->gr_name, group->gr_gid, 1);
-	if (file)
-		fclose(file);
 	return apart;
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,12 @@ static inline void osd_closep(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+static inline void osd_fclosep(FILE **file)
+{
+	if (*file)
+		fclose(*file);
 }
 
 /* Writes all of it, or returns false with an errno. */

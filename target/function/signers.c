@@ -99,12 +99,6 @@ void osd_signers_describe(const struct osd_signers *signers, char text[128])
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
 
-static void closep(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-}
-
 static bool are_engines(const char *list)
 {
 #define X(name, first, last) name ","
@@ -168,7 +162,7 @@ static bool parse_line(struct osd_signers *signers, unsigned number, const char 
 
 static enum osd_status read_file(struct osd_signers *signers, const char *path, char message[256])
 {
-	OSD_CLEANUP(closep) FILE *file = fopen(path, "re");
+	OSD_CLEANUP(osd_fclosep) FILE *file = fopen(path, "re");
 	OSD_CLEANUP_FREE char *line = NULL;
 	size_t room = 0, bytes = 0;
 	unsigned number = 0;
