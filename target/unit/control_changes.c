@@ -39,13 +39,19 @@ static bool add_word(struct words *words, const char *key, size_t key_bytes, con
 	return true;
 }
 
-static struct words one_word(const char *key, uint64_t number)
+static void add_number(struct words *words, const char *key, uint64_t number)
 {
-	struct words words = {.used = 0};
 	char digits[24];
 
 	snprintf(digits, sizeof(digits), "%" PRIu64, number);
-	add_word(&words, key, strlen(key), digits, strlen(digits));
+	add_word(words, key, strlen(key), digits, strlen(digits));
+}
+
+static struct words one_word(const char *key, uint64_t number)
+{
+	struct words words = {.used = 0};
+
+	add_number(&words, key, number);
 	return words;
 }
 
@@ -226,45 +232,42 @@ void osd_control_do_reload(struct osd_control_request *request)
 	osd_control_send(request->control, request->peer, OSD_CONTROL_OK, request->serial, &json);
 }
 
+static const struct {
+	const char *key;
+	size_t at; /* of its number, unsigned */
+} share_keys[] = {{"weight", offsetof(struct osd_principal_share, weight)},
+		  {"queue", offsetof(struct osd_principal_share, queue_max)},
+		  {"at_once", offsetof(struct osd_principal_share, at_once)}};
+
+static unsigned *share_number(struct osd_principal_share *share, size_t i)
+{
+	return (unsigned *)(void *)((char *)share + share_keys[i].at);
+}
+
 /* The requested keys with their values in share. */
 static struct words share_words(const struct osd_control_request *request,
-				const struct osd_principal_share *share)
+				struct osd_principal_share *share)
 {
-	const struct {
-		const char *key;
-		unsigned value;
-	} rows[] = {{"weight", share->weight},
-		    {"queue", share->queue_max},
-		    {"at_once", share->at_once}};
 	struct words words = {.used = 0};
-	char digits[16];
 
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
-		snprintf(digits, sizeof(digits), "%u", rows[i].value);
-		if (osd_control_find(request, rows[i].key))
-			add_word(&words, rows[i].key, strlen(rows[i].key), digits, strlen(digits));
-	}
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(share_keys); i++)
+		if (osd_control_find(request, share_keys[i].key))
+			add_number(&words, share_keys[i].key, *share_number(share, i));
 	return words;
 }
 
 /* False: it is answered. */
 static bool read_share(struct osd_control_request *request, struct osd_principal_share *share)
 {
-	struct {
-		const char *key;
-		unsigned *value;
-	} rows[] = {{"weight", &share->weight},
-		    {"queue", &share->queue_max},
-		    {"at_once", &share->at_once}};
 	bool any = false;
 	uint64_t value;
 
-	for (size_t i = 0; i < OSD_ARRAY_SIZE(rows); i++) {
-		if (!osd_control_find(request, rows[i].key))
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(share_keys); i++) {
+		if (!osd_control_find(request, share_keys[i].key))
 			continue;
-		if (!osd_control_number_of(request, rows[i].key, 0, UINT32_MAX, &value))
+		if (!osd_control_number_of(request, share_keys[i].key, 0, UINT32_MAX, &value))
 			return false;
-		*rows[i].value = (unsigned)value;
+		*share_number(share, i) = (unsigned)value;
 		any = true;
 	}
 	return any || osd_control_fail(request, "bad-value", "nothing is to change");
