@@ -226,24 +226,13 @@ enum osd_status osd_function_find_at_once(struct osd_functions *functions,
 	return OSD_OK;
 }
 
-/* Exchanges the code for the same with the machine code that is kept in the store. */
-static void add_machine(struct osd_functions *functions, const struct osd_function *function,
-			struct osd_function_code **code)
-{
-	struct osd_function_code *whole = osd_machine_get(functions, function, *code);
-
-	if (!whole)
-		return;
-	osd_function_code_put(*code);
-	*code = whole;
-}
-
 enum osd_status osd_function_code(struct osd_functions *functions,
 				  const struct osd_function *function,
 				  struct osd_function_code **ret_code)
 {
 	OSD_CLEANUP(osd_function_code_putp)
 	struct osd_function_code *code = get_kept(functions, function);
+	struct osd_function_code *whole; /* with the machine code that is kept in the store */
 	enum osd_status status = code ? is_current(functions, function->id, code) : OSD_E_VERSION;
 
 	if (status == OSD_E_VERSION) {
@@ -253,8 +242,11 @@ enum osd_status osd_function_code(struct osd_functions *functions,
 		    (status == OSD_OK &&
 		     memcmp(code->sha256, function->sha256, sizeof(code->sha256)) != 0))
 			return OSD_E_FUNCTION_INACTIVE;
-		if (status == OSD_OK)
-			add_machine(functions, function, &code);
+		whole = status == OSD_OK ? osd_machine_get(functions, function, code) : NULL;
+		if (whole) {
+			osd_function_code_put(code);
+			code = whole;
+		}
 		if (status == OSD_OK)
 			osd_function_keep(functions, function, code);
 	}
