@@ -57,13 +57,17 @@ static int add_all(scmp_filter_ctx filter, uint32_t action, const int *calls, si
 	return error;
 }
 
-static int load(scmp_filter_ctx filter)
+/* error: of a rule; then it is not loaded.  Frees it. */
+static int load(scmp_filter_ctx filter, int error)
 {
-	int error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-
+	if (!error)
+		error = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (!error) /* numbers of another table, as of 32-bit programs */
 		error = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	return error ? error : seccomp_load(filter);
+	if (!error)
+		error = seccomp_load(filter);
+	seccomp_release(filter);
+	return error;
 }
 
 int osd_daemon_filter(void)
@@ -77,22 +81,14 @@ int osd_daemon_filter(void)
 	if (!error) /* no network but the sockets of this host's files */
 		error = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), NUMBER(socket), 1,
 					 SCMP_A0(SCMP_CMP_NE, AF_UNIX));
-	if (!error)
-		error = load(filter);
-	seccomp_release(filter);
-	return error;
+	return load(filter, error);
 }
 
 int osd_janitor_filter(void)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int error;
 
 	if (!filter)
 		return -ENOMEM;
-	error = add_all(filter, SCMP_ACT_ALLOW, janitors, OSD_ARRAY_SIZE(janitors));
-	if (!error)
-		error = load(filter);
-	seccomp_release(filter);
-	return error;
+	return load(filter, add_all(filter, SCMP_ACT_ALLOW, janitors, OSD_ARRAY_SIZE(janitors)));
 }

@@ -5,19 +5,18 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "base/util.h"
 
 union control {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(OSD_FD_MESSAGE_MAX * sizeof(int))];
 };
 
-void osd_fds_close(const int *fds, size_t count)
+void osd_fds_close(int *fds, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
+	for (size_t i = 0; i < count; i++)
+		osd_closep(&fds[i]);
 }
 
 int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count,

@@ -19,6 +19,6 @@ int osd_fd_send(int socket, const void *data, size_t length, const int *fds, siz
 ssize_t osd_fd_receive(int socket, void *buffer, size_t capacity, int *fds, size_t fd_capacity,
 		       size_t *ret_fd_count);
 
-void osd_fds_close(const int *fds, size_t count);
+void osd_fds_close(int *fds, size_t count); /* they are -1 then */
 
 #endif

@@ -73,15 +73,9 @@ static struct osd_slot *free_slot(struct osd_daemon *daemon)
 	return used < daemon->allowed ? found : NULL;
 }
 
-static void close_channels(struct osd_slot *sandbox)
-{
-	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
-	memcpy(sandbox->target_fds, no_fds, sizeof(no_fds));
-}
-
 static void release(struct osd_slot *sandbox)
 {
-	close_channels(sandbox);
+	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 	osd_closep(&sandbox->pidfd);
 	sandbox->pid = 0;
 	sandbox->job_partition = sandbox->job_object = 0;
@@ -215,14 +209,15 @@ static const char *ask_zygote(struct osd_daemon *daemon, struct osd_slot *sandbo
 			      struct osd_zygote *zygote)
 {
 	unsigned slot = (unsigned)(sandbox - daemon->sandboxes);
-	struct zygote_message message = {
-		.type = ZYGOTE_SPAWN, .slot = slot, .limits = sandbox->limits};
+	struct zygote_message message = {.type = ZYGOTE_SPAWN,
+					 .slot = slot,
+					 .serial = sandbox->serial,
+					 .limits = sandbox->limits};
 	int fds[SPAWN_FD_CGROUPS + OSD_HIERARCHIES] = {-1, -1, -1, -1};
 	const struct osd_sandbox_limits all = with_engine(zygote, &sandbox->limits);
 	const char *failed = NULL;
 	int groups;
 
-	message.serial = sandbox->serial;
 	groups = osd_cgroups_prepare(&daemon->cgroups, slot, sandbox->pool, &all,
 				     fds + SPAWN_FD_CGROUPS);
 	if (groups < 0)
@@ -308,7 +303,7 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 		osd_target_refuse(daemon, sandbox->id,
 				  pidfd < 0 ? "no descriptors left for its process"
 					    : "its process ended before it was ready");
-		close_channels(sandbox);
+		osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 		kill_sandbox(sandbox);
 		return;
 	}
@@ -316,7 +311,7 @@ void osd_slot_spawned(struct osd_daemon *daemon, const struct zygote_message *me
 	osd_put_be(body, (uint64_t)sandbox->pid, 4);
 	osd_target_send(daemon, OSD_SANDBOXD_SPAWNED, sandbox->id, body, sizeof(body), fds,
 			1 + TARGET_FD_COUNT);
-	close_channels(sandbox);
+	osd_fds_close(sandbox->target_fds, TARGET_FD_COUNT);
 	say(daemon, sandbox, "forked, host pid %d", (int)sandbox->pid);
 	if (sandbox->kill)
 		kill_sandbox(sandbox);
