@@ -97,21 +97,12 @@ static enum osd_status private_key(struct osd_objects *objects, uint8_t key[OSD_
 	return OSD_OK;
 }
 
-static bool is_zero(const uint8_t *bytes, size_t length)
-{
-	uint8_t any = 0;
-
-	for (size_t i = 0; i < length; i++)
-		any |= bytes[i];
-	return any == 0;
-}
-
 /* X25519 (RFC 7748) with a point, or with the base point (NULL). */
 static bool multiply(const uint8_t scalar[OSD_BOX_KEY], const uint8_t *point,
 		     uint8_t result[OSD_BOX_KEY])
 {
 	return !gcry_ecc_mul_point(GCRY_ECC_CURVE25519, result, scalar, point) &&
-	       !is_zero(result, OSD_BOX_KEY);
+	       !osd_mac_equal(result, none);
 }
 
 enum osd_status osd_box_public(struct osd_objects *objects, uint8_t key[OSD_BOX_KEY])

@@ -70,14 +70,11 @@ static struct exchange *find(struct osd_exchanges *exchanges, uint64_t nexus)
 	return found;
 }
 
-/* The exchange of the nexus, else a free one, else the oldest. */
+/* The exchange of the nexus, else a free one, whose deadline is 0, else the oldest. */
 static struct exchange *place_for(struct osd_exchanges *exchanges, uint64_t nexus)
 {
 	struct exchange *place = find(exchanges, nexus);
 
-	for (size_t i = 0; !place && i < EXCHANGES; i++)
-		if (!exchanges->list[i].deadline_usec)
-			place = &exchanges->list[i];
 	if (place)
 		return place;
 	place = &exchanges->list[0];

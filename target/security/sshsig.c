@@ -14,8 +14,6 @@
 #define MAGIC	   "SSHSIG"
 #define SIGNED_MAX 512 /* magic, namespace, hash's name and hash, with their lengths */
 
-OSD_DEFINE_CLEANUP(gcry_sexp_t, gcry_sexp_release)
-
 static int bytes_of(struct osd_span span)
 {
 	return (int)span.length;
@@ -52,6 +50,13 @@ static size_t signed_bytes(const struct osd_sshsig *signature, struct osd_span m
 struct terms {
 	gcry_sexp_t key, data, value;
 };
+
+static void release(struct terms *terms)
+{
+	gcry_sexp_release(terms->key);
+	gcry_sexp_release(terms->data);
+	gcry_sexp_release(terms->value);
+}
 
 static bool build_ed25519(const struct osd_sshsig *signature, const uint8_t *bytes, size_t length,
 			  struct terms *terms)
@@ -107,10 +112,7 @@ static bool build_rsa(const struct osd_sshsig *signature, const uint8_t *bytes, 
 
 bool osd_sshsig_verify(const struct osd_sshsig *signature, struct osd_span message)
 {
-	OSD_CLEANUP(gcry_sexp_releasep) gcry_sexp_t key = NULL;
-	OSD_CLEANUP(gcry_sexp_releasep) gcry_sexp_t data = NULL;
-	OSD_CLEANUP(gcry_sexp_releasep) gcry_sexp_t value = NULL;
-	struct terms terms = {0};
+	OSD_CLEANUP(release) struct terms terms = {0};
 	uint8_t bytes[SIGNED_MAX];
 	size_t length;
 	bool built;
@@ -126,10 +128,7 @@ bool osd_sshsig_verify(const struct osd_sshsig *signature, struct osd_span messa
 		built = build_rsa(signature, bytes, length, &terms);
 	else
 		built = build_ecdsa(signature, bytes, length, &terms);
-	key = terms.key;
-	data = terms.data;
-	value = terms.value;
-	return built && !gcry_pk_verify(value, data, key);
+	return built && !gcry_pk_verify(terms.value, terms.data, terms.key);
 }
 
 void osd_ssh_fingerprint(struct osd_span blob, char text[OSD_FINGERPRINT_SIZE])
