@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <structmember.h>
 #include <unistd.h>
 
 #define SMALL (64u << 10) /* requests up to this length are copied out of the buffer */
@@ -182,14 +183,9 @@ static void device_dealloc(PyObject *object)
 	Py_DECREF(type);
 }
 
-static PyObject *get_others_ready(PyObject *object, void *Py_UNUSED(closure))
-{
-	return PyBool_FromLong(((struct device_object *)object)->others_ready);
-}
-
-static PyGetSetDef device_getset[] = {
-	{"others_ready", get_others_ready, NULL, "others had something when next() last waited",
-	 NULL},
+static PyMemberDef device_members[] = {
+	{"others_ready", T_BOOL, offsetof(struct device_object, others_ready), READONLY,
+	 "others had something when next() last waited"},
 	{0},
 };
 
@@ -212,7 +208,7 @@ static PyType_Slot device_slots[] = {
 	{Py_tp_doc, (void *)device_doc}, {Py_tp_new, device_new},
 	{Py_tp_dealloc, device_dealloc}, {Py_tp_traverse, device_traverse},
 	{Py_tp_clear, device_clear},	 {Py_tp_methods, device_methods},
-	{Py_tp_getset, device_getset},	 {0, NULL},
+	{Py_tp_members, device_members}, {0, NULL},
 };
 
 PyType_Spec core_device_spec = {
