@@ -10,7 +10,6 @@
 #define CORE_NODE_NAMES 26u
 
 struct core_state { /* of one module object */
-	PyTypeObject *session_type, *device_type;
 	PyObject *protocol_violation;
 	PyObject *node_names[CORE_NODE_NAMES]; /* interned */
 };

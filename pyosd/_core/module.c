@@ -3,6 +3,15 @@
 #include "core.h"
 #include "session.h"
 
+static int add_type(PyObject *module, PyType_Spec *spec)
+{
+	PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+	int result = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
+
+	Py_XDECREF(type);
+	return result;
+}
+
 static int core_exec(PyObject *module)
 {
 	struct core_state *state = PyModule_GetState(module);
@@ -15,30 +24,18 @@ static int core_exec(PyObject *module)
 		return -1;
 	if (PyModule_AddIntConstant(module, "TASKS_MAX", ISCSI_TASKS_MAX) < 0)
 		return -1;
-	state->session_type =
-		(PyTypeObject *)PyType_FromModuleAndSpec(module, &core_session_spec, NULL);
-	if (!state->session_type)
-		return -1;
-	if (PyModule_AddType(module, state->session_type) < 0)
-		return -1;
 	for (size_t i = 0; i < CORE_NODE_NAMES; i++) {
 		state->node_names[i] = PyUnicode_InternFromString(core_node_names[i]);
 		if (!state->node_names[i])
 			return -1;
 	}
-	state->device_type =
-		(PyTypeObject *)PyType_FromModuleAndSpec(module, &core_device_spec, NULL);
-	if (!state->device_type)
-		return -1;
-	return PyModule_AddType(module, state->device_type);
+	return add_type(module, &core_session_spec) < 0 ? -1 : add_type(module, &core_device_spec);
 }
 
 static int core_traverse(PyObject *module, visitproc visit, void *arg)
 {
 	struct core_state *state = PyModule_GetState(module);
 
-	Py_VISIT(state->session_type);
-	Py_VISIT(state->device_type);
 	Py_VISIT(state->protocol_violation);
 	return 0;
 }
@@ -47,8 +44,6 @@ static int core_clear(PyObject *module)
 {
 	struct core_state *state = PyModule_GetState(module);
 
-	Py_CLEAR(state->session_type);
-	Py_CLEAR(state->device_type);
 	for (size_t i = 0; i < CORE_NODE_NAMES; i++)
 		Py_CLEAR(state->node_names[i]);
 	Py_CLEAR(state->protocol_violation);
