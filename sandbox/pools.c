@@ -289,12 +289,10 @@ static const char *take_all(struct osd_daemon *daemon, const struct wanted *want
 bool osd_pools_load(struct osd_daemon *daemon)
 {
 	struct wanted wanted = {.count = 0};
-	const char *wrong = NULL, *unreadable;
-	OSD_CLEANUP_FREE char *text = osd_pool_file_read(daemon->pools_file, &unreadable);
+	const char *wrong;
+	OSD_CLEANUP_FREE char *text = osd_pool_file_read(daemon->pools_file, &wrong);
 
-	if (!text)
-		wrong = unreadable;
-	if (!wrong)
+	if (text)
 		wrong = parse(text, &wanted);
 	if (!wrong)
 		wrong = check_room(daemon, &wanted);

@@ -231,10 +231,9 @@ static jobject serve_getattr(jni_env *env, jobject JNI_UNUSED(class), int64_t pa
 static void serve_setattr(jni_env *env, jobject JNI_UNUSED(class), int64_t partition,
 			  int64_t object, int32_t page, int32_t number, jobject value)
 {
-	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	size_t length;
+	OSD_CLEANUP_FREE uint8_t *bytes = copy_of(env, value, UINT16_MAX, &length);
 
-	bytes = copy_of(env, value, UINT16_MAX, &length);
 	if (bytes)
 		CALL(env, setattr, (uint64_t)partition, (uint64_t)object, (uint32_t)page,
 		     (uint32_t)number, bytes, length);
@@ -256,20 +255,18 @@ static int64_t serve_zone(jni_env *JNI_UNUSED(env), jobject JNI_UNUSED(class), i
 
 static void serve_result(jni_env *env, jobject JNI_UNUSED(class), int32_t encoding, jobject array)
 {
-	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	size_t length;
+	OSD_CLEANUP_FREE uint8_t *bytes = copy_of(env, array, INT32_MAX, &length);
 
-	bytes = copy_of(env, array, INT32_MAX, &length);
 	if (bytes)
 		CALL(env, result, encoding != 0, bytes, length);
 }
 
 static void serve_progress(jni_env *env, jobject JNI_UNUSED(class), int32_t share, jobject text)
 {
-	OSD_CLEANUP_FREE uint8_t *bytes = NULL;
 	size_t length;
+	OSD_CLEANUP_FREE uint8_t *bytes = copy_of(env, text, UINT16_MAX, &length);
 
-	bytes = copy_of(env, text, UINT16_MAX, &length);
 	if (bytes)
 		CALL(env, progress, (uint32_t)share, bytes, length);
 }
