@@ -45,11 +45,6 @@ struct osd_figures *osd_figures_create(void)
 	return figures;
 }
 
-void osd_figures_free(struct osd_figures *figures)
-{
-	free(figures);
-}
-
 void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,
 		      uint64_t now_ns)
 {

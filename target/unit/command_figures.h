@@ -10,10 +10,8 @@
 struct osd_figures;
 struct osd_json;
 
-/* NULL: no memory. */
+/* NULL: no memory.  The caller frees it. */
 struct osd_figures *osd_figures_create(void);
-/* NULL is fine. */
-void osd_figures_free(struct osd_figures *figures);
 /* Records that the request ended at this time (by the clock of its submitted_ns), before its
  * submitter is notified. */
 void osd_figures_note(struct osd_figures *figures, const struct osd_request *request,

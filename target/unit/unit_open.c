@@ -339,7 +339,7 @@ void osd_unit_close(struct osd_unit *unit)
 	osd_keyring_close(unit->keyring);
 	osd_objects_close(unit->objects);
 	osd_control_free(unit->control);
-	osd_figures_free(unit->figures);
+	free(unit->figures);
 	osd_copies_release(&unit->copies);
 	free(unit->hold);
 	osd_helper_release(&unit->urgent);
