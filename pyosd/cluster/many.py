@@ -30,6 +30,7 @@ from pyosd.cluster.placement import (
 )
 from pyosd.cluster.run import Run
 from pyosd.errors import LoginRejected, NotFound, OSDError, Unreachable
+from pyosd.forks import after_fork
 from pyosd.iscsi.session import STARTING
 from pyosd.jobs.source import module_source
 from pyosd.target import Target, connect
@@ -84,6 +85,11 @@ class Many:
         self._options = options
         self._locks = {name: threading.Lock() for name in self._urls}
         self._targets: dict[str, Target] = {}
+        after_fork(self, Many._renew)
+
+    def _renew(self) -> None:
+        """Have locks that no thread of the parent holds (pyosd.forks)."""
+        self._locks = {name: threading.Lock() for name in self._urls}
 
     def __enter__(self) -> Self:
         return self

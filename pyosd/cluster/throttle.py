@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from pyosd.forks import after_fork
+
 __all__ = ["Throttle"]
 
 
@@ -24,6 +26,11 @@ class Throttle:
         self._rate, self._clock, self._sleep = rate, clock, sleep
         self._lock = threading.Lock()
         self._free = clock()
+        after_fork(self, Throttle._renew)
+
+    def _renew(self) -> None:
+        """Have a lock that no thread of the parent holds (pyosd.forks)."""
+        self._lock = threading.Lock()
 
     def take(self, count: int) -> None:
         """Wait until the bytes before these have had their time."""

@@ -13,7 +13,6 @@ import re
 import socket
 import threading
 import time
-import weakref
 from copy import copy
 from dataclasses import replace
 from enum import IntEnum
@@ -21,6 +20,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from urllib.parse import unquote
 
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost, Unreachable
+from pyosd.forks import after_fork
 from pyosd.iscsi.connection import CLOSED, Connection, Task, scsi_response
 from pyosd.iscsi.login import Chap, LoginParameters, ping_request, send_targets
 from pyosd.wire.sense import is_unit_attention
@@ -260,7 +260,7 @@ class IscsiTransport(Reconnecting):
         super().__init__(address, **options)
         self._lock = threading.Lock()
         self._connection = self._connect()
-        _transports.add(self)
+        after_fork(self, IscsiTransport.forget)
 
     @property
     def bytes_sent(self) -> int:
@@ -355,17 +355,6 @@ class IscsiTransport(Reconnecting):
         """Leave the session to the parent (Connection.forget); the next command connects anew."""
         self._lock = threading.Lock()
         self._connection.forget()
-
-
-_transports = weakref.WeakSet[IscsiTransport]()
-
-
-def _after_fork() -> None:
-    for transport in _transports:
-        transport.forget()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def discover(

@@ -15,6 +15,7 @@ from typing import Any
 from pyosd.commands import Commands
 from pyosd.commands.dialogue import Awaiting
 from pyosd.errors import OSDError, TargetBusy
+from pyosd.forks import after_fork
 from pyosd.jobs import submission
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray, submit_prepared
@@ -110,6 +111,11 @@ class Executor(FuturesExecutor):
         self._jobs: list[Job] = []
         self._most_kept = _KEPT_LEAST  # jobs, before those that have ended are forgotten
         self._closed = False
+        after_fork(self, Executor._renew)
+
+    def _renew(self) -> None:
+        """Have a lock that no thread of the parent holds (pyosd.forks)."""
+        self._lock = threading.Lock()
 
     # The base class types the result by the function's, which a result by JSON cannot keep.
     def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Job:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from pyosd import errors
 from pyosd.commands import Commands
 from pyosd.commands.dialogue import Blocking, Dialogue, Stream
+from pyosd.forks import after_fork
 from pyosd.jobs.dialogues import following
 from pyosd.jobs.dialogues.followed import Followed
 from pyosd.jobs.dialogues.job_table import JobTable
@@ -45,6 +46,15 @@ class Job(JobTable, Followed, Blocking, Future[Any]):
         Followed.__init__(self, commands, job, name)
         self._settle_lock = threading.Lock()
         self._told = False  # the Future has its end, or a thread is about to give it
+        after_fork(self, Job._renew)
+
+    def _renew(self) -> None:
+        """Have locks that no thread of the parent holds, and wait for none of them (pyosd.forks)."""
+        self._settle_lock = threading.Lock()
+        self._condition = threading.Condition()
+        self._waiters = []
+        if not self.settled:  # a thread of the parent may have been about to give the end
+            self._final, self._told = None, False
 
     def carry(self, dialogue: Dialogue[R]) -> R:
         return self.commands.carry(dialogue)

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import ssl
 import threading
 import time
-import weakref
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pyosd import errors
+from pyosd.forks import after_fork
 from pyosd.secmgr.capabilities import from_json, signing_partition
 from pyosd.secmgr.errors import SecmgrError
 from pyosd.secmgr.files import read_private
@@ -147,7 +146,7 @@ class Client:
         self._ca = ca
         self._connection: http.client.HTTPSConnection | None = None  # under _lock
         self._lock = threading.Lock()
-        _of_this_process.add(self)
+        after_fork(self, Client.forget)
 
     def __repr__(self) -> str:
         return f"<pyosd.secmgr.Client {self.url}>"
@@ -254,7 +253,7 @@ class SecurityManagerSource:
         self._refused: set[int] = set()  # under _lock; partitions
         self._refusals = 0  # under _lock
         self._asking: dict[TypedObject, threading.Lock] = {}  # under _lock
-        _of_this_process.add(self)
+        after_fork(self, SecurityManagerSource.forget)
 
     def forget(self) -> None:
         """As of Client: threads that held locks are not in this process."""
@@ -367,15 +366,6 @@ class SecurityManagerSource:
 
 
 TypedObject = tuple[ObjectRef, ObjectType]
-_of_this_process = weakref.WeakSet[Client | SecurityManagerSource]()
-
-
-def _after_fork() -> None:
-    for each in _of_this_process:
-        each.forget()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def lasts(credential: Credential, since_ms: int, fresh: bool) -> bool:

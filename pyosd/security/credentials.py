@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyosd.errors import PermissionDenied
+from pyosd.forks import after_fork
 from pyosd.types import ROOT, ObjectRef, ObjectType, PartitionId
 from pyosd.wire.capability import (
     CHECK_LENGTH,
@@ -123,6 +124,11 @@ class StaticSource:
 
     def __init__(self, credentials: Iterable[Credential]) -> None:
         self._credentials = list(credentials)
+        self._lock = threading.Lock()
+        after_fork(self, StaticSource._renew)
+
+    def _renew(self) -> None:
+        """Have a lock that no thread of the parent holds (pyosd.forks)."""
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -260,6 +266,11 @@ class CachingSource:
         self._margin = margin
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[int, ObjectType], list[Credential]] = OrderedDict()
+        after_fork(self, CachingSource._renew)
+
+    def _renew(self) -> None:
+        """Have a lock that no thread of the parent holds (pyosd.forks)."""
+        self._lock = threading.Lock()
 
     def credential(
         self, obj: ObjectRef, object_type: ObjectType, permissions: Permission

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 from pyosd import requests
 from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
+from pyosd.forks import after_fork
 from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.security.permissions import attaches, is_of_job, needs_of, other_type
 from pyosd.security.sealed import Grant, Sealed, open_reply, seal
@@ -102,6 +103,11 @@ class Signer:
         self._jobs: OrderedDict[ObjectRef, Need] = OrderedDict()
         self._token = b""
         self._ahead_ms = 0  # the target's clock less ours
+        after_fork(self, Signer._renew)
+
+    def _renew(self) -> None:
+        """Have a lock that no thread of the parent holds (pyosd.forks)."""
+        self._lock = threading.Lock()
 
     def exchange(self, request: Request, credential: Credential | None = None) -> Exchange:
         """The dialogue of one request.
