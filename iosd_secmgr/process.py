@@ -148,7 +148,7 @@ async def _serve(
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # its terminal was closed
         loop.add_signal_handler(number, stop.set)
     tasks = [
         asyncio.create_task(_keep_heads(service.audit)),

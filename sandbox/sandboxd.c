@@ -177,6 +177,16 @@ static void raise_open_files(void)
 	}
 }
 
+/* From the start: the pools may be changed, and the supervisor report it, before the loop runs. */
+static void keep_hangups(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+}
+
 static int signal_descriptor(void)
 {
 	sigset_t signals;
@@ -356,6 +366,7 @@ int main(int argc, char **argv)
 	struct osd_options options = {.isolation = "full", .pool.name = "default"};
 	struct osd_layer_states states = {{0}};
 
+	keep_hangups();
 	osd_log_init(STDERR_FILENO, "iosd-sandboxd", OSD_LOG_INFO);
 	for (unsigned i = 0; i < OSD_POOLS_MAX * OSD_ZYGOTES; i++)
 		daemon.pools[i / OSD_ZYGOTES].zygotes[i % OSD_ZYGOTES].socket = -1;

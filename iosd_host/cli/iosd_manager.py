@@ -252,6 +252,8 @@ async def run(options: ManagerOptions) -> None:
     loop.add_signal_handler(
         signal.SIGHUP, lambda: None
     )  # nothing has been read that could be again
+    # `osd target serve` blocks it, since it would end us before.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     lock = FolderLock(options.state)
     turn = asyncio.create_task(wait_turn(lock))
     ending = asyncio.create_task(stop.wait())

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iosd_host.common import logs
@@ -58,6 +58,18 @@ async def connected(readable: int) -> tuple[asyncio.ReadTransport, asyncio.Strea
 async def terminate(process: asyncio.subprocess.Process) -> None:
     """The usual way to ask it to end."""
     process.terminate()
+
+
+@contextlib.contextmanager
+def _hangups_kept() -> Iterator[None]:
+    """Have processes that start meanwhile begin with SIGHUP blocked: they unblock it when they can
+    handle it.  Before that it would end them.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
 
 @dataclass
@@ -110,14 +122,15 @@ class SupervisedProcess:
         readable, writable = os.pipe()
         try:
             self.pipe, lines = await connected(readable)
-            self.process = await asyncio.create_subprocess_exec(
-                *self.command,
-                env=dict(self.environment),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=writable,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C is for the supervisor, which knows the order
-            )
+            with _hangups_kept():
+                self.process = await asyncio.create_subprocess_exec(
+                    *self.command,
+                    env=dict(self.environment),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=writable,
+                    stderr=asyncio.subprocess.STDOUT,
+                    start_new_session=True,  # a Ctrl-C is for the supervisor, which knows the order
+                )
         except BaseException:
             if self.pipe is not None:
                 self.pipe.close()

@@ -325,12 +325,12 @@ class Supervisor:
         self.prepare()
         if self.config.sandboxes:
             service = self.sandboxd()
+            self.services.append(service)  # a reload of the pools meanwhile is for it, too
             try:
                 await service.start()
             except ProcessFailed:  # perhaps for want of isolation: that has words of its own
                 choose_isolation(self.config.isolation, self.config.uid_base)
                 raise
-            self.services.append(service)
         expect_store(self.config.data, self.config.master_key_file)
         for folder in filter(None, (self.config.data, self.config.ssd)):
             prepare_store(folder, self.config.uid)

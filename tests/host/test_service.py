@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,23 @@ def test_starts_and_stops() -> None:
         await service.stop()
         assert service.pid is None
         assert gone(pid)
+
+    asyncio.run(body())
+
+
+def blocked(pid: int | str) -> bool:
+    """Whether SIGHUP is blocked in a process."""
+    found = re.search(r"SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return bool(int(found[1], 16) & 1 << signal.SIGHUP - 1)
+
+
+def test_a_hangup_does_not_end_one_that_starts() -> None:
+    async def body() -> None:
+        service = make("sleep", "1000")
+        await service.start()
+        assert service.pid and blocked(service.pid) and not blocked("thread-self")
+        await service.stop()
 
     asyncio.run(body())
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -452,6 +452,21 @@ def test_a_reload_without_room_for_its_files_changes_nothing(
     with pytest.raises(ConfigError, match="No space left"):
         asyncio.run(supervisor.take(config, "root", ""))
     assert (supervisor.pools, supervisor.config, supervisor.signers) == before
+
+
+def test_a_reload_is_for_sandboxes_that_start(tmp_path: Path) -> None:
+    """iosd-sandboxd may have read the pools of before."""
+    supervisor = object.__new__(Supervisor)
+    supervisor.config = TargetConfig(tmp_path, ("127.0.0.1", 0))
+    supervisor.services = []
+    asked: list[list[object]] = []
+    sandboxd = Mock(start=AsyncMock(side_effect=lambda: asked.append([*supervisor.services])))
+    supervisor.prepare = Mock()  # type: ignore[method-assign]
+    supervisor.sandboxd = Mock(return_value=sandboxd)  # type: ignore[method-assign]
+    supervisor.tgtd = Mock(side_effect=RuntimeError)  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError):
+        asyncio.run(supervisor.start())
+    assert asked == [[sandboxd]]
 
 
 def test_a_reload_that_cannot_be_announced_changes_nothing(tmp_path: Path) -> None:

@@ -143,7 +143,12 @@ class Daemon:
     tells = True
 
     def __init__(
-        self, folder: Path, *options: str, most: int = 4, stderr: int | None = None
+        self,
+        folder: Path,
+        *options: str,
+        most: int = 4,
+        stderr: int | None = None,
+        wait: bool = True,
     ) -> None:
         self.path = folder / "sandboxd"
         command = [SANDBOXD, "--socket", self.path, "--python-dir", ROOT / "pyosd"]
@@ -151,11 +156,15 @@ class Daemon:
         self.process = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=stderr, text=True
         )
-        assert self.process.stdout
-        self.level = self.process.stdout.readline().removeprefix("ready ").strip()
         self.socket: socket.socket | None = None
         self.pending: list[tuple[int, int, bytes, list[int]]] = []
         self.next_id = 1
+        if wait:
+            self.wait_until_ready(most)
+
+    def wait_until_ready(self, most: int) -> None:
+        assert self.process.stdout
+        self.level = self.process.stdout.readline().removeprefix("ready ").strip()
         if self.level:
             self.connect(most)
 

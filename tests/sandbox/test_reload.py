@@ -168,3 +168,19 @@ def test_removed_while_nobody_asks(daemon: Daemon, folder: Path) -> None:
     daemon.connect(4)
     assert refused(daemon, "one") == refused(daemon, "two") == "no such pool"
     assert printed(daemon, "print(3)", "three") == b"3\n"
+
+
+def test_a_hangup_while_it_starts_is_kept(folder: Path, tmp_path: Path) -> None:
+    """It reads the pools, and they are changed, before it can read them again."""
+    pools, newer = folder / "pools", folder / "newer"
+    os.mkfifo(pools)
+    with (folder / "log").open("wb") as log:
+        running = Daemon(tmp_path, "--pools-file", pools, stderr=log.fileno(), wait=False)
+    with pools.open("w") as writer:  # it has opened it, too
+        running.process.send_signal(signal.SIGHUP)
+        newer.write_text("name=two;max=1\n")
+        newer.rename(pools)
+        writer.write("name=one;max=1\n")
+    running.wait_until_ready(4)
+    running.wait_for_pool("two", SERVING)
+    running.stop()

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -382,6 +383,15 @@ def test_a_database_that_cannot_be_used_now_is_tried_again(tmp_path: Path) -> No
     assert f"cannot open {folder / 'secmgr.db'}: unable to open database file" in log
     unit = (SOURCE / "packaging" / "systemd" / "iosd-secmgr.service").read_text()
     assert "Restart=always" in unit and "RestartPreventExitStatus=78\n" in unit
+
+
+def test_it_ends_in_order_with_its_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "secmgr"
+    folders.make(folder, admin="root", names=["localhost"])
+    served = Process(folder)
+    served.process.send_signal(signal.SIGHUP)
+    _, log = served.process.communicate(timeout=STOP_S)
+    assert served.process.returncode == 0, log
 
 
 def test_the_log_is_checked_without_a_server(tmp_path: Path) -> None:
