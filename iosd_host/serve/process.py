@@ -84,6 +84,7 @@ class SupervisedProcess:
         up: called after each successful start, with True for a restart.
         noise: texts; the log leaves out lines with one of them.
         before: called before each start.
+        patience: seconds that the process may take to end in its own way; None: SHUTDOWN_S.
         sign: how a line begins that `ready` waits for; `said` is the first such line of this start.
     """
 
@@ -95,6 +96,7 @@ class SupervisedProcess:
     up: Callable[[bool], None] = lambda again: None
     noise: Sequence[str] = ()
     before: Callable[[], None] = lambda: None
+    patience: float | None = None
     sign: str | None = None
     reader: asyncio.Task[None] | None = None
     process: asyncio.subprocess.Process | None = None
@@ -189,14 +191,15 @@ class SupervisedProcess:
         if self.process is None or self.process.returncode is not None:
             return
         logs.say(COMPONENT, "info", f"ending {self.name}")
+        patience = SHUTDOWN_S if self.patience is None else self.patience
         try:
-            async with asyncio.timeout(SHUTDOWN_S):
+            async with asyncio.timeout(patience):
                 await self.end(self.process)
                 await self.process.wait()
         except ProcessLookupError:
             pass
         except TimeoutError:
-            why = f"{self.name} has not ended within {SHUTDOWN_S:g} s: it is killed"
+            why = f"{self.name} has not ended within {patience:g} s: it is killed"
             logs.say(COMPONENT, "warning", why)
         await self.kill()
 

@@ -62,6 +62,8 @@ __all__ = ["plain_environment", "serve"]
 
 SANDBOXD_READY = "ready "  # and the level
 OPEN_FILES = 65536  # the data files of open objects
+# As its unit: commands end, and the store writes what its database has in memory.
+TGTD_SHUTDOWN_S = 20.0
 TGTD_NOISE = (
     "iser_ib_init",
     "oom-killer's pardon",
@@ -193,7 +195,14 @@ class Supervisor:
             await shut_down_tgtd(adm)
 
         service = SupervisedProcess(
-            "tgtd", command(), environment, ready, end, self._came_up, TGTD_NOISE
+            "tgtd",
+            command(),
+            environment,
+            ready,
+            end,
+            self._came_up,
+            TGTD_NOISE,
+            patience=TGTD_SHUTDOWN_S,
         )
         return service
 

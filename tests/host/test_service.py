@@ -69,6 +69,21 @@ def test_starts_and_stops() -> None:
     asyncio.run(body())
 
 
+def test_one_that_writes_much_gets_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "SHUTDOWN_S", 0.0)
+
+    async def body() -> None:
+        service = make("sh", "-c", "trap 'sleep 0.2; exit 7' TERM; echo trapped; sleep 1000 & wait")
+        service.patience = DEADLINE_S
+        await service.start()
+        await until(lambda: bool(service.lines))
+        assert service.process is not None
+        await service.stop()
+        assert service.process.returncode == 7
+
+    asyncio.run(body())
+
+
 def blocked(pid: int | str) -> bool:
     """Whether SIGHUP is blocked in a process."""
     found = re.search(r"SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
