@@ -28,6 +28,17 @@ def test_it_does_what_the_script_does() -> None:
             assert PartitionId(0x10000) not in target.list_partitions()
 
 
+def test_it_leaves_objects_of_others() -> None:
+    """A store has the paper's ids as soon as somebody has made a partition and an object."""
+    with Serving() as serving, serving.connect() as target:
+        mine = target.create_and_write(target.create_partition(0x10000), b"mine")
+        assert mine == ref(0x10000, 0x10000)
+        target.functions.put(LISTING, access=Access.WRITE)
+        assert target.functions.call("listing1", zone=ROOT) == ["Hello World\n"]
+        assert bytes(target.read(mine, 0, 4)) == b"mine"
+        assert PartitionId(0x10001) not in target.list_partitions()
+
+
 def test_its_access_class_and_zone_bind_it() -> None:
     with Serving() as serving, serving.connect() as target:
         target.functions.put(LISTING, name="reads", access=Access.READ)
