@@ -228,11 +228,11 @@ def _fields(file: Path) -> dict[str, str]:
 
 
 def user_name() -> str:
-    """Our user name on this host; "" if unknown."""
+    """Our user name on this host; of a user without a name, as in a container, "uid N"."""
     try:
         return os.environ.get("SUDO_USER") or getpass.getuser()
     except (KeyError, OSError):
-        return ""
+        return f"uid {os.getuid()}"
 
 
 class ManagerClient:

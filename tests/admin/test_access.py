@@ -8,11 +8,12 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import zmq
 
-from iosd_host.manager.client import ManagerClient, ManagerError, make_pair
+from iosd_host.manager.client import ManagerClient, ManagerError, make_pair, user_name
 from iosd_host.manager.keys import write_key
 from tests.admin.conftest import Alone, Run
 from tests.pieces import OSD, pieces
@@ -36,6 +37,14 @@ def osd(alone: Alone, osd: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """As `osd` of this folder, where that one runs."""
     monkeypatch.setenv("IOSD_RUN", str(alone.run))
     return osd
+
+
+def test_a_user_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container.  The target and the manager log who has made a change."""
+    for name in ("SUDO_USER", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", Mock(side_effect=KeyError("uid not found")))
+    assert user_name() == f"uid {os.getuid()}"
 
 
 def test_the_one_that_runs_here(osd: Run, alone: Alone) -> None:
