@@ -148,7 +148,10 @@ async def _serve(
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # its terminal was closed
+    signals = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signals.append(signal.SIGHUP)  # the end of its terminal
+    for number in signals:
         loop.add_signal_handler(number, stop.set)
     tasks = [
         asyncio.create_task(_keep_heads(service.audit)),

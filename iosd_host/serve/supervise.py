@@ -428,8 +428,11 @@ def has_terminal() -> bool:
 
 
 def heed_hangup(reloader: Reloader, asked_to_stop: asyncio.Event) -> Callable[[], None]:
-    """Effect of SIGHUP: the terminal of the start was closed, or somebody requested a reload."""
-    terminal, tasks = has_terminal(), set[asyncio.Task[None]]()
+    """Effect of SIGHUP: the terminal of the start was closed, or somebody requested a reload.  Under nohup
+    the end of the terminal has no effect.
+    """
+    kept = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    terminal, tasks = has_terminal() and not kept, set[asyncio.Task[None]]()
 
     async def reload() -> None:
         with contextlib.suppress(ConfigError):  # which is logged

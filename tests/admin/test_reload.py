@@ -176,8 +176,9 @@ def test_a_reload(osd: Run, served: Serving, file: Path) -> None:
     assert osd("config", "reload").stdout == f"{wanted[-1]}\n"
 
 
-def test_a_terminal_that_hangs_up_ends_it(run_folder: Path, tmp_path: Path) -> None:
-    """SIGHUP means something else to who was started at a terminal that is gone."""
+@pytest.mark.parametrize("kept", [False, True], ids=["plain", "nohup"])
+def test_a_terminal_that_hangs_up_ends_it(run_folder: Path, tmp_path: Path, kept: bool) -> None:
+    """SIGHUP means something else to who was started at a terminal that is gone, but not by nohup."""
     why = missing()
     if why:
         unavailable("tgtd", why)
@@ -195,7 +196,8 @@ def test_a_terminal_that_hangs_up_ends_it(run_folder: Path, tmp_path: Path) -> N
     program = f"{sys.executable} -c '{SERVE}' {shlex.join(words)} >{log} 2>&1"
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv("/bin/sh", ["sh", "-c", f"exec {program}"])
+        before = "trap '' HUP; " if kept else ""
+        os.execv("/bin/sh", ["sh", "-c", f"{before}exec {program}"])
 
     def logged(text: str) -> None:
         until(lambda: log.exists() and text in log.read_text(), log.read_text)
@@ -204,5 +206,8 @@ def test_a_terminal_that_hangs_up_ends_it(run_folder: Path, tmp_path: Path) -> N
     os.kill(pid, signal.SIGHUP)  # the terminal is there: read the configuration again
     logged("configuration read again")
     os.close(terminal)
+    if kept:
+        until(lambda: log.read_text().count("configuration read again") == 2, log.read_text)
+        os.kill(pid, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     shutil.rmtree(data)

@@ -46,6 +46,22 @@ def test_what_is_open_is_sent_at_the_end(serving: Serving, zone: ObjectRef, targ
     files.stop(check=False)
 
 
+def test_what_is_open_is_sent_when_the_terminal_ends(
+    serving: Serving, zone: ObjectRef, target: Target
+) -> None:
+    """The kernel and the shell each report that; before, the file system was left without a process."""
+    files = MountedFiles(serving.url, f"/{zone}")
+    with (files.place / "a").open("wb", buffering=0) as file:
+        file.write(b"sent")
+        for _ in range(2):
+            files.process.send_signal(signal.SIGHUP)
+            until(lambda: "is in use" in files.text())
+        file.write(b" and more")
+    assert files.process.wait(STOP_S) == 0
+    assert target.fs.read_bytes(f"/{zone}/a") == b"sent and more"
+    files.stop(check=False)
+
+
 def test_a_second_signal_ends_it_at_once(serving: Serving, zone: ObjectRef) -> None:
     files = MountedFiles(serving.url, f"/{zone}")
     fd = os.open(files.place / "a", os.O_CREAT | os.O_WRONLY)

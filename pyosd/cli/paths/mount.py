@@ -48,7 +48,8 @@ def mount(
     """Mount the files of a target on a directory.
 
     PATH is /PARTITION/NAME/... for a partition or directory, or / for all partitions. A target's URL
-    stands for all its partitions. The program runs until 'umount MOUNTPOINT', SIGINT or SIGTERM.
+    stands for all its partitions. The program runs until 'umount MOUNTPOINT', SIGINT, SIGTERM, or the
+    end of its terminal.
     """
     import os
 

@@ -60,8 +60,8 @@ class MountOptions:
 async def mount(options: MountOptions, place: Path, ready: Callable[[], None]) -> None:
     """Mount on a directory, call ready(), and return when the file system is unmounted.
 
-    SIGINT and SIGTERM store what was written, and unmount when the last file is closed.  A second signal
-    ends the program at once.
+    SIGINT, SIGTERM and the end of the terminal (SIGHUP) store what was written, and unmount when the last
+    file is closed.  A second SIGINT or SIGTERM ends the program at once.
 
     Raises: OSError: it cannot be mounted; NoSuchName; NotADirectory: path is a file's; OSDError.
     """
@@ -109,6 +109,8 @@ class _Service:
         """Call ready(), serve, and at the end close what programs have left open."""
         for each in _SIGNALS:
             self._loop.add_signal_handler(each, self._stop)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+            self._loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         try:
             watching = self._loop.create_task(self._watch())
             ready()
@@ -116,7 +118,7 @@ class _Service:
             watching.cancel()
             await close_all(self._mounted)
         finally:
-            for each in _SIGNALS:
+            for each in (*_SIGNALS, signal.SIGHUP):
                 self._loop.remove_signal_handler(each)
 
     def _forget(self, request: KernelRequest) -> None:
@@ -133,6 +135,11 @@ class _Service:
         if self._stopping:
             self._server.stop()
         self._stopping.append(self._loop.create_task(self._unmount()))
+
+    def _hang_up(self) -> None:
+        """Unmount.  The kernel and the shell each send a SIGHUP: the second one must lose no data."""
+        if not self._stopping:
+            self._stop()
 
     async def _unmount(self) -> None:
         for node in self._nodes.opened():
