@@ -363,6 +363,34 @@ async def test_changes_that_are_refused(folder: Path) -> None:
 
 
 @in_loop
+async def test_a_session_that_ends_while_its_change_comes(folder: Path) -> None:
+    """Who has lost the token cannot keep a request half sent for later."""
+    async with serving(folder) as (target, _, browser):
+        assert await browser.login() == 204
+        headers = {"X-CSRF-Token": await browser.csrf()}
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def body() -> AsyncIterator[bytes]:
+            yield b'{"method": "pool.pause", '
+            begun.set()
+            await go_on.wait()
+            yield b'"params": {"pool": "default"}}'
+
+        async def change() -> int:
+            url = browser.url + "api/change"
+            async with browser.post(url, data=body(), headers=headers) as answer:
+                return answer.status
+
+        asked = asyncio.create_task(change())
+        await begun.wait()
+        await asyncio.sleep(0.1)  # the headers are there
+        (folder / "console.tokens").write_text("bob another-token-of-his-own\n")
+        go_on.set()
+        assert await asked == 401
+        assert told(target) == []
+
+
+@in_loop
 async def test_login(folder: Path) -> None:
     async with serving(folder) as (_, _, browser):
         assert await browser.login(Origin="http://evil.example") == 403

@@ -433,9 +433,11 @@ class Console:
         return session
 
     async def _change(self, request: web.Request) -> web.Response:
-        session = self._allowed(request)
+        self._allowed(request)
+        body = await body_of(request)
+        session = self._allowed(request)  # it may have ended while the body came
         try:
-            asked = json.loads(await body_of(request))
+            asked = json.loads(body)
         except (ValueError, RecursionError):
             asked = None
         if not isinstance(asked, dict) or str(asked.get("method")) not in METHODS:
