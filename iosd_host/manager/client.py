@@ -404,6 +404,12 @@ def _probe(url: str, timeout_s: float) -> None:
                 "bad-request", f"'{url}' is no manager: write ipc://PATH or tcp://ADDRESS:PORT"
             )
     except PermissionError:
-        raise ManagerError("not-permitted", f"{url}: this user may not connect there") from None
+        raise ManagerError(
+            "not-permitted",
+            f"{url}: this user may not connect there",
+            "run this as root or as the user who serves the target; another user needs a tcp:// address "
+            "([manager] listen) and a key ('osd manager keys add')",
+        ) from None
     except (OSError, ValueError, OverflowError) as error:
-        raise ManagerError("unreachable", f"no resource manager at {url}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise ManagerError("unreachable", f"no resource manager at {url}: {why}") from None

@@ -70,7 +70,17 @@ def test_nobody_listens(osd: Run, alone: Alone) -> None:
             f"no resource manager at {url}"
             in osd("pool", "usage", "--manager", url, code=69).stderr
         )
+    assert "Errno" not in osd("pool", "usage", "--manager", "ipc:///nowhere", code=69).stderr
     assert "is no manager" in osd("pool", "usage", "--manager", "here", code=2).stderr
+
+
+def test_a_user_without_permission(
+    osd: Run, alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The socket is its user's; the hint says how others get in."""
+    monkeypatch.setattr("socket.socket.connect", Mock(side_effect=PermissionError))
+    done = osd("pool", "usage", "--manager", f"ipc://{tmp_path}/socket", code=77)
+    assert "may not connect there" in done.stderr and "osd manager keys add" in done.stderr
 
 
 def test_who_listens_does_not_answer(osd: Run, alone: Alone) -> None:
