@@ -297,6 +297,11 @@ def keys_add(
         admin.say(
             f"{name} is {article(role)} now; the file is the secret of {name}, who shall have it alone"
         )
+        if where["url"].startswith("ipc:"):
+            admin.say(
+                f"the file names {where['url']}, which only root and the manager's user reach; for "
+                "another user: --url tcp://HOST:PORT, an address of [manager] listen"
+            )
 
 
 def article(role: str) -> str:

@@ -146,6 +146,7 @@ def test_keys(osd: Run, alone: Alone, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     done = osd("manager", "keys", "add", "eve", "--viewer", "--why", "she asked")
     assert done.stdout == "eve.key_secret\n" and "eve is a viewer now" in done.stderr
+    assert f"the file names {alone.url}, which only root" in done.stderr
     path = tmp_path / "eve.key_secret"
     assert path.stat().st_mode & 0o777 == 0o600
     assert osd("manager", "keys", "add", "eve", code=1).stderr.startswith(
