@@ -305,8 +305,15 @@ class CachingSource:
 
 
 def source_of(credentials: CredentialSource | Credential | None) -> CredentialSource | None:
-    """One credential as a source of that one."""
-    return StaticSource([credentials]) if isinstance(credentials, Credential) else credentials
+    """One credential as a source of that one.  Raises: TypeError: it is none of these."""
+    if isinstance(credentials, Credential):
+        return StaticSource([credentials])
+    if isinstance(credentials, str | os.PathLike):
+        raise TypeError(
+            f"credentials are a Credential or a CredentialSource, not {credentials!r}: "
+            "pyosd.security.credentials.StaticSource.read() reads a file"
+        )
+    return credentials
 
 
 def read_secret(path: str | os.PathLike[str]) -> str:

@@ -23,8 +23,11 @@ Ranges = tuple[range, ...]
 def ranges_of(indices: Iterable[int]) -> Ranges:
     """The fewest ranges that follow from left to right; n indices take at most n/2 + 1 of them.
 
-    Raises: ValueError: an index is negative or has more than 32 bits, or there are none, or too many.
+    Raises: ValueError: an index is negative or has more than 32 bits, or there are none, or too many;
+        TypeError: they are one number.
     """
+    if isinstance(indices, int):
+        raise TypeError(f"array is a range, or other indices, not {indices}: range({indices})")
     if isinstance(indices, range) and not 0 < len(indices) <= MOST:
         raise ValueError(f"an array has 1 to {MOST} members, not {len(indices)}")
     every = sorted(set(indices))

@@ -348,6 +348,10 @@ def test_what_cannot_be_sent(osd_url: str, target: Target, zone: ObjectRef) -> N
         target.query(zone, "1/9 = x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="value of an attribute is bytes, not 'a'"):
         target.set_attributes(zone, [AttributeValue(0x10000, 1, "a")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"not '/a/file': .*StaticSource\.read\(\) reads a file"):
+        pyosd.connect("iscsi://127.0.0.1/t/1", credentials="/a/file")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"array is a range, .* not 3: range\(3\)"):
+        target.exec("pass", zone=zone, array=3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a URL is text"):
         pyosd.connect(osd_url.encode())  # type: ignore[arg-type]
     with pytest.raises(pyosd.OSDError, match="there may be 1048576; keep large data in an object"):
