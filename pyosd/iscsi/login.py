@@ -113,7 +113,8 @@ _REJECTIONS = {
     _NOT_AUTHENTICATED: "authentication failed: check the CHAP name and its secret",
     0x0202: "not allowed to log in to this target",
     0x0203: "no such target, or no access from this address: compare the name in the URL with the one "
-    "that 'osd target serve' prints; its --allow names the addresses",
+    "that 'osd target serve' prints; its --allow names the addresses; or it is still starting ('osd "
+    "target ping --wait 30s' waits)",
     0x0204: "the target has been removed",
     0x0205: "iSCSI version not supported",
     0x0206: "too many connections",
