@@ -85,11 +85,11 @@ def test_the_same_parameters(face: str) -> None:
 @pytest.mark.parametrize("face", FACES)
 def test_what_sends_is_a_coroutine(face: str) -> None:
     """A method whose name both have is awaited, or gives an asynchronous iterator, if it sends."""
-    threads, coroutines = FACES[face]
-    written = [name for name, each in public(threads).items() if hasattr(each, "__wrapped__")]
+    threads, coroutines = map(public, FACES[face])
+    written = [name for name, each in threads.items() if hasattr(each, "__wrapped__")]
     assert len(written) > 5
     for name in written:
-        other = inspect.getattr_static(coroutines, name)
+        other = coroutines[name]
         returned = str(inspect.signature(other).return_annotation)
         assert not returned.startswith(("Dialogue[", "Stream[")), name  # as help() shows it
         streams = returned.startswith("AsyncIterator[")
