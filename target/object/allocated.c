@@ -39,13 +39,7 @@ static enum osd_status record_allocated(struct osd_txn *txn, uint64_t *ret_bytes
 	struct osd_tier_file file;
 	enum osd_status status;
 
-	osd_tier_file_init(&file, &txn->objects->tier);
-	file.name = (struct osd_data_name){.partition_id = txn->place.partition_id,
-					   .incarnation = txn->place.incarnation,
-					   .object_id = txn->place.object_id,
-					   .generation = txn->record.generation};
-	file.head_bytes = txn->record.head_bytes;
-	file.head_on = txn->record.head_on;
+	osd_record_file_init(&file, &txn->objects->tier, &txn->place, &txn->record);
 	status = osd_tier_stat(&file, &stat);
 	osd_tier_file_release(&file);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)

@@ -254,14 +254,14 @@ static enum osd_status member_count(struct osd_txn *txn, uint64_t *ret_count)
 static enum osd_status limit_set(struct osd_txn *txn, const struct osd_place *place,
 				 uint32_t page, uint32_t number, uint64_t *ret_limit)
 {
-	struct osd_key key = osd_key_attribute(place, page | OSD_REL_SECURITY, number);
 	uint8_t bytes[8];
 	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
-					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
+	enum osd_status status =
+		osd_attr_load(txn->objects, txn->kv, place, page | OSD_REL_SECURITY, number, bytes,
+			      sizeof(bytes), &length);
 
-	*ret_limit = status == OSD_OK ? osd_get_be(bytes, OSD_MIN(length, sizeof(bytes))) : 0;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	*ret_limit = osd_get_be(bytes, OSD_MIN(length, sizeof(bytes)));
+	return status;
 }
 
 enum osd_status osd_nonce_limit(struct osd_txn *txn, struct osd_object_id id, uint32_t number,

@@ -11,16 +11,8 @@
 enum osd_status osd_attr_stored_get(struct osd_txn *txn, uint32_t page, uint32_t number,
 				    uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
-	struct osd_key key = osd_key_attribute(&txn->place, page, number);
-	enum osd_status status;
-
-	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), 0,
-			    buffer, capacity, ret_length);
-	if (status == OSD_E_NO_OBJECT) {
-		*ret_length = 0;
-		return OSD_OK;
-	}
-	return status;
+	return osd_attr_load(txn->objects, txn->kv, &txn->place, page, number, buffer, capacity,
+			     ret_length);
 }
 
 static bool count_one(void *arg, struct osd_bytes key, struct osd_bytes value)

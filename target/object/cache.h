@@ -88,7 +88,11 @@ struct osd_object {
  * NULL: out of memory. */
 struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partition *partition,
 				 struct osd_object_id id, const struct osd_record *record);
-/* The same from the record in the store, read without a lock. */
+/* A file handle of the object of this record, with nothing open. */
+void osd_record_file_init(struct osd_tier_file *file, struct osd_tier *tier,
+			  const struct osd_place *place, const struct osd_record *record);
+struct osd_place osd_object_place(const struct osd_object *object);
+/* osd_entry_new from the record in the store, read without a lock. */
 enum osd_status osd_entry_load(struct osd_objects *objects, struct osd_object_id id,
 			       struct osd_object **ret_object);
 /* After a crash, takes the modification time from the object's files if it is later. */

@@ -44,13 +44,7 @@ static enum osd_status check_unused(struct osd_objects *objects, const struct os
 	struct osd_tier_file file;
 	enum osd_status status;
 
-	osd_tier_file_init(&file, &objects->tier);
-	file.name = (struct osd_data_name){.partition_id = place->partition_id,
-					   .incarnation = place->incarnation,
-					   .object_id = place->object_id,
-					   .generation = record->generation};
-	file.head_bytes = record->head_bytes;
-	file.head_on = record->head_on;
+	osd_record_file_init(&file, &objects->tier, place, record);
 	status = compare_files(&file, record->length, ret_damage);
 	osd_tier_file_release(&file);
 	return status;
@@ -172,28 +166,24 @@ static bool add_collection(void *arg, struct osd_bytes key, struct osd_bytes val
 	return true;
 }
 
-/* Whether the record exists: *ret_there.  The status is for errors such as OSD_E_CONFLICT. */
 static enum osd_status is_there(struct osd_txn *txn, enum osd_kv_table table, struct osd_bytes key,
-				uint8_t *first_bytes, size_t capacity, bool *ret_there)
+				bool *ret_there)
 {
-	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, table, key, 0, first_bytes,
-					    capacity, &length);
-
-	*ret_there = status == OSD_OK;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	return osd_record_is_there(txn->objects, txn->kv, table, key, ret_there);
 }
 
+/* The second byte of a record is the type, in whatever state the others are. */
 static enum osd_status is_object(struct osd_txn *txn, const struct osd_place *place,
 				 enum osd_object_type type, bool *ret_is)
 {
 	uint8_t bytes[OSD_RECORD_BYTES] = {0};
 	struct osd_key key = osd_key_object(place);
-	enum osd_status status =
-		is_there(txn, OSD_KV_OBJECTS, osd_key_bytes(&key), bytes, sizeof(bytes), ret_is);
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_OBJECTS,
+					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
 
-	*ret_is = *ret_is && bytes[1] == type;
-	return status;
+	*ret_is = status == OSD_OK && bytes[1] == type;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
 /* Each membership of a user object must have its other record, and a collection. */
@@ -203,13 +193,11 @@ static enum osd_status check_memberships(struct osd_txn *txn, const struct found
 	enum osd_status status = OSD_OK;
 
 	for (size_t i = 0; status == OSD_OK && i < found->collection_count; i++) {
-		struct osd_place place = txn->place;
-		struct osd_key key;
+		struct osd_place place = osd_place_beside(&txn->place, found->collections[i]);
+		struct osd_key key = osd_key_member(&place, txn->place.object_id);
 		bool listed = false, exists = false;
 
-		place.object_id = found->collections[i];
-		key = osd_key_member(&place, txn->place.object_id);
-		status = is_there(txn, OSD_KV_MEMBERS, osd_key_bytes(&key), NULL, 0, &listed);
+		status = is_there(txn, OSD_KV_MEMBERS, osd_key_bytes(&key), &listed);
 		if (status == OSD_OK)
 			status = is_object(txn, &place, OSD_COLLECTION, &exists);
 		*ret_damaged |= !listed || !exists;
@@ -229,7 +217,7 @@ static enum osd_status check_entries(struct osd_txn *txn, const struct found *fo
 
 		osd_index_key_entry(&txn->place, entry->page, entry->number, entry->value,
 				    entry->length, &key);
-		status = is_there(txn, OSD_KV_INDEX, osd_index_key_bytes(&key), NULL, 0, &there);
+		status = is_there(txn, OSD_KV_INDEX, osd_index_key_bytes(&key), &there);
 		/* A page that was dropped meanwhile loses its entries. */
 		if (!there && osd_index_stage_of(found->partition, entry->page) == OSD_INDEX_DONE)
 			*ret_damaged = true;
@@ -333,17 +321,16 @@ static enum osd_status check_member(struct osd_txn *txn, void *arg)
 {
 	struct member_check *check = arg;
 	const struct osd_place *collection = check->collection;
-	struct osd_place member = {collection->partition_id, collection->incarnation, check->id};
+	struct osd_place member = osd_place_beside(collection, check->id);
 	struct osd_key listed = osd_key_member(collection, check->id);
 	struct osd_key joined = osd_key_member(&member, collection->object_id);
 	bool is_listed = false, is_joined = false, exists = false;
 	enum osd_status status = osd_txn_lock_store(txn);
 
 	if (status == OSD_OK)
-		status = is_there(txn, OSD_KV_MEMBERS, osd_key_bytes(&listed), NULL, 0, &is_listed);
+		status = is_there(txn, OSD_KV_MEMBERS, osd_key_bytes(&listed), &is_listed);
 	if (status == OSD_OK)
-		status = is_there(txn, OSD_KV_MEMBERSHIPS, osd_key_bytes(&joined), NULL, 0,
-				  &is_joined);
+		status = is_there(txn, OSD_KV_MEMBERSHIPS, osd_key_bytes(&joined), &is_joined);
 	if (status == OSD_OK)
 		status = is_object(txn, &member, OSD_USER_OBJECT, &exists);
 	check->damaged = status == OSD_OK && is_listed && (!is_joined || !exists);

@@ -83,14 +83,13 @@ static enum osd_status note_members(struct osd_txn *txn, const struct osd_place 
 enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_place *collection,
 				       uint64_t member)
 {
-	struct osd_place member_place = *collection;
-	struct osd_key from_collection = osd_key_member(collection, member), from_member;
+	struct osd_place member_place = osd_place_beside(collection, member);
+	struct osd_key from_collection = osd_key_member(collection, member);
+	struct osd_key from_member = osd_key_member(&member_place, collection->object_id);
 	enum osd_status status;
 
 	txn->member_count_known = false;
 	txn->weight += OSD_RECORD_WEIGHT;
-	member_place.object_id = member;
-	from_member = osd_key_member(&member_place, collection->object_id);
 	status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection));
 	if (status == OSD_OK)
 		status = osd_kv_remove(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member));
@@ -167,15 +166,14 @@ enum osd_status osd_collection_remove(struct osd_txn *txn, struct osd_object_id 
 enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place *collection,
 				    uint64_t member, uint32_t number)
 {
-	struct osd_place member_place = *collection;
-	struct osd_key from_collection = osd_key_member(collection, member), from_member;
+	struct osd_place member_place = osd_place_beside(collection, member);
+	struct osd_key from_collection = osd_key_member(collection, member);
+	struct osd_key from_member = osd_key_member(&member_place, collection->object_id);
 	uint8_t bytes[4];
 	enum osd_status status;
 
 	txn->member_count_known = false;
 	txn->weight += OSD_RECORD_WEIGHT;
-	member_place.object_id = member;
-	from_member = osd_key_member(&member_place, collection->object_id);
 	osd_put_be(bytes, number, sizeof(bytes));
 	status = osd_kv_put(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection),
 			    (struct osd_bytes){"", 0}, OSD_KV_NEW);
@@ -213,12 +211,10 @@ enum osd_status osd_collection_drop(struct osd_txn *txn, struct osd_object_id co
 
 static enum osd_status is_user_object(struct osd_txn *txn, uint64_t id, bool *ret_is)
 {
-	struct osd_place place = txn->place;
+	struct osd_place place = osd_place_beside(&txn->place, id);
 	struct osd_record record;
-	enum osd_status status;
+	enum osd_status status = osd_record_load(txn->objects, txn->kv, &place, 0, &record);
 
-	place.object_id = id;
-	status = osd_record_load(txn->objects, txn->kv, &place, 0, &record);
 	*ret_is = false;
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
@@ -232,7 +228,6 @@ enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id col
 {
 	enum osd_status status = osd_txn_take(txn, collection, false);
 	struct osd_key key;
-	size_t length;
 
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_COLLECTION)
 		status = OSD_E_NO_OBJECT;
@@ -245,12 +240,8 @@ enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id col
 		return OSD_OK;
 	}
 	key = osd_key_member(osd_txn_members(txn), member);
-	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key), 0, NULL,
-			    0, &length);
-	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
-		return status;
-	*ret_has = status == OSD_OK;
-	return OSD_OK;
+	return osd_record_is_there(txn->objects, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key),
+				   ret_has);
 }
 
 struct counting {

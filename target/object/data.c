@@ -287,10 +287,7 @@ enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_ob
 					    void (*change)(struct osd_record *record, void *arg),
 					    void *arg)
 {
-	struct osd_place place = {object->id.partition_id, object->partition->incarnation,
-				  object->id.object_id};
-	struct osd_key key = osd_key_object(&place);
-	uint8_t bytes[OSD_RECORD_BYTES];
+	struct osd_place place = osd_object_place(object);
 	struct osd_record record;
 	enum osd_status status =
 		osd_record_load(object->objects, kv, &place, OSD_KV_RMW, &record);
@@ -300,9 +297,7 @@ enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_ob
 	if (status != OSD_OK)
 		return status;
 	change(&record, arg);
-	osd_record_encode(&record, bytes);
-	return osd_kv_put(kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_record_store(kv, &place, &record);
 }
 
 struct record_change {

@@ -98,8 +98,6 @@ enum osd_status osd_version_note_members(struct osd_txn *txn, const struct osd_p
 /* A collection that the transaction has removed has no record. */
 static enum osd_status put_new(struct osd_txn *txn, const struct osd_place *collection)
 {
-	struct osd_key key = osd_key_object(collection);
-	uint8_t bytes[OSD_RECORD_BYTES];
 	struct osd_record record;
 	enum osd_status status =
 		osd_record_load(txn->objects, txn->kv, collection, OSD_KV_RMW, &record);
@@ -109,9 +107,7 @@ static enum osd_status put_new(struct osd_txn *txn, const struct osd_place *coll
 	if (status != OSD_OK)
 		return status;
 	record.version = osd_version_new(txn->objects);
-	osd_record_encode(&record, bytes);
-	return osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_record_store(txn->kv, collection, &record);
 }
 
 enum osd_status osd_version_apply_members(struct osd_txn *txn)

@@ -31,24 +31,12 @@ struct osd_draft {
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-static enum osd_status is_taken(const struct osd_draft *draft, bool *ret_taken)
-{
-	struct osd_key key = osd_key_object(&draft->place);
-	uint8_t bytes[OSD_RECORD_BYTES];
-	enum osd_status status;
-	size_t length;
-
-	status = osd_kv_get(draft->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, bytes,
-			    sizeof(bytes), &length);
-	*ret_taken = status == OSD_OK;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
-}
-
 /* The id is the requested one, or the next free one.  Another command can get it only by a request for
  * it. */
 static enum osd_status take_id(struct osd_draft *draft, uint64_t requested_id)
 {
-	bool taken = false;
+	struct osd_key key;
+	bool taken;
 	enum osd_status status;
 
 	if (requested_id == 0) {
@@ -60,16 +48,10 @@ static enum osd_status take_id(struct osd_draft *draft, uint64_t requested_id)
 	if (requested_id < OSD_FIRST_ID || requested_id == UINT64_MAX)
 		return OSD_E_EXISTS; /* reserved */
 	draft->place.object_id = requested_id;
-	status = is_taken(draft, &taken);
+	key = osd_key_object(&draft->place);
+	status = osd_record_is_there(draft->objects, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key),
+				     &taken);
 	return status == OSD_OK && taken ? OSD_E_EXISTS : status;
-}
-
-static struct osd_data_name file_name(const struct osd_draft *draft)
-{
-	return (struct osd_data_name){.partition_id = draft->place.partition_id,
-				      .incarnation = draft->place.incarnation,
-				      .object_id = draft->place.object_id,
-				      .generation = draft->record.generation};
 }
 
 enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_id,
@@ -95,7 +77,7 @@ enum osd_status osd_draft_begin(struct osd_objects *objects, uint64_t partition_
 	}
 	osd_fresh_record(objects, draft->partition, osd_wall_msec(), &draft->record);
 	draft->record.generation = atomic_fetch_add(&objects->next_generation, 1);
-	draft->file.name = file_name(draft);
+	draft->file.name = osd_place_data_name(&draft->place, draft->record.generation);
 	draft->file.head_bytes = draft->record.head_bytes;
 	*ret_draft = draft;
 	return OSD_OK;

@@ -9,12 +9,26 @@
 #include "base/lock.h"
 #include "base/util.h"
 
+struct osd_place osd_object_place(const struct osd_object *object)
+{
+	return (struct osd_place){object->id.partition_id, object->partition->incarnation,
+				  object->id.object_id};
+}
+
 struct osd_data_name osd_object_data_name(const struct osd_object *object, uint64_t generation)
 {
-	return (struct osd_data_name){.partition_id = object->id.partition_id,
-				      .incarnation = object->partition->incarnation,
-				      .object_id = object->id.object_id,
-				      .generation = generation};
+	const struct osd_place place = osd_object_place(object);
+
+	return osd_place_data_name(&place, generation);
+}
+
+void osd_record_file_init(struct osd_tier_file *file, struct osd_tier *tier,
+			  const struct osd_place *place, const struct osd_record *record)
+{
+	osd_tier_file_init(file, tier);
+	file->name = osd_place_data_name(place, record->generation);
+	file->head_bytes = record->head_bytes;
+	file->head_on = record->head_on;
 }
 
 void osd_entry_free(struct osd_object *object)
@@ -28,11 +42,11 @@ void osd_entry_free(struct osd_object *object)
 	free(object);
 }
 
-/* Takes over the caller's reference to partition. */
 struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partition *partition,
 				 struct osd_object_id id, const struct osd_record *record)
 {
 	struct osd_object *object = calloc(1, sizeof(*object));
+	const struct osd_place place = {id.partition_id, partition->incarnation, id.object_id};
 
 	if (!object)
 		return NULL;
@@ -62,14 +76,10 @@ struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partiti
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&object->times[i], record->times[i]);
 	osd_version_enter(object, record);
-	osd_tier_file_init(&object->file, &objects->tier);
-	object->file.name = osd_object_data_name(object, record->generation);
-	object->file.head_bytes = record->head_bytes;
-	object->file.head_on = record->head_on;
+	osd_record_file_init(&object->file, &objects->tier, &place, record);
 	return object;
 }
 
-/* After a crash a file may have been written later than its record says. */
 void osd_entry_adopt_times(struct osd_object *object)
 {
 	struct osd_data_stat stat;

@@ -276,8 +276,7 @@ enum osd_status osd_head_move(struct osd_object *object, enum osd_tier_head_on t
 		.object = object,
 		.objects = objects,
 		.to = to,
-		.place = {object->id.partition_id, object->partition->incarnation,
-			  object->id.object_id},
+		.place = osd_object_place(object),
 		.generation = atomic_fetch_add(&objects->next_generation, 1),
 	};
 	enum osd_tier_head_on on;

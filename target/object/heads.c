@@ -142,14 +142,13 @@ void osd_heads_bytes(struct osd_objects *objects, uint64_t ret_bytes[2])
 enum osd_status osd_heads_load(struct osd_objects *objects)
 {
 	struct osd_place root = osd_root_place(objects);
-	struct osd_key key = osd_key_attribute(&root, OSD_PAGE_HEADS_ROOT, OSD_HEADS_DRAIN);
 	uint8_t value = 0;
 	size_t length;
-	enum osd_status status = osd_kv_get(objects->kv, NULL, OSD_KV_ATTRIBUTES,
-					    osd_key_bytes(&key), 0, &value, 1, &length);
+	enum osd_status status = osd_attr_load(objects, NULL, &root, OSD_PAGE_HEADS_ROOT,
+					       OSD_HEADS_DRAIN, &value, 1, &length);
 
-	atomic_store(&objects->heads.draining, status == OSD_OK && value);
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	atomic_store(&objects->heads.draining, value);
+	return status;
 }
 
 void osd_heads_changed(struct osd_objects *objects)

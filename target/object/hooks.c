@@ -62,8 +62,7 @@ enum osd_status osd_hooks_each(struct osd_txn *txn, struct osd_object_id id, osd
 	place = osd_root_place(txn->objects);
 	if (osd_hook_mask(&txn->objects->hooks))
 		status = each_of(txn->objects, txn->kv, &each, &place);
-	place = txn->place;
-	place.object_id = 0;
+	place = osd_place_beside(&txn->place, 0);
 	each.level = OSD_STACK_PARTITION;
 	if (status == OSD_OK && osd_hook_mask(&txn->partition->hooks))
 		status = each_of(txn->objects, txn->kv, &each, &place);

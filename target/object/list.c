@@ -122,12 +122,10 @@ static void settle_total(struct osd_txn *txn, uint64_t of, struct listing *listi
 static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_id,
 					 struct listing *listing)
 {
-	struct osd_place first = txn->place;
+	struct osd_place first = osd_place_beside(&txn->place, OSD_MAX(initial_id, 1));
+	struct osd_key from = osd_key_object(&first);
 	enum osd_status status;
-	struct osd_key from;
 
-	first.object_id = OSD_MAX(initial_id, 1);
-	from = osd_key_object(&first);
 	listing->id_at = OSD_KEY_PARTITION_PART;
 	listing->type = OSD_USER_OBJECT;
 	recall(txn, OSD_TALLY_USER_OBJECTS, tally_from(initial_id, OSD_FIRST_ID), listing);
@@ -158,11 +156,10 @@ static bool first_key(void *arg, struct osd_bytes key, struct osd_bytes value)
 static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id,
 					struct listing *listing)
 {
-	struct osd_place place = txn->place;
+	struct osd_place place = osd_place_beside(&txn->place, initial_id);
 	struct mark_search search;
 	enum osd_status status;
 
-	place.object_id = initial_id;
 	recall(txn, OSD_TALLY_COLLECTIONS, tally_from(initial_id, 1), listing);
 	do {
 		struct osd_key from = osd_key_member(&place, 0);
@@ -195,12 +192,11 @@ enum osd_status osd_list_members(struct osd_txn *txn, const struct osd_place *co
 {
 	struct listing listing = {.ids = ids, .capacity = capacity, .known_total = 0, .txn = txn};
 	bool all = collection->object_id == OSD_OBJECTS_COLLECTION;
-	struct osd_place first = *collection;
-	struct osd_key from;
+	struct osd_place first = osd_place_beside(collection, OSD_MAX(initial_id, 1));
+	struct osd_key from =
+		all ? osd_key_object(&first) : osd_key_member(collection, first.object_id);
 	enum osd_status status;
 
-	first.object_id = OSD_MAX(initial_id, 1);
-	from = all ? osd_key_object(&first) : osd_key_member(collection, first.object_id);
 	listing.id_at = all ? OSD_KEY_PARTITION_PART : OSD_KEY_OBJECT_PART;
 	listing.type = all ? OSD_USER_OBJECT : 0;
 	status = scan(txn, all ? OSD_KV_OBJECTS : OSD_KV_MEMBERS, &from, listing.id_at, &listing);

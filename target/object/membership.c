@@ -113,9 +113,8 @@ enum osd_status osd_memberships(struct osd_txn *txn, const struct osd_membership
 
 static enum osd_status leave(struct osd_txn *txn, uint64_t collection)
 {
-	struct osd_place place = txn->place;
+	struct osd_place place = osd_place_beside(&txn->place, collection);
 
-	place.object_id = collection;
 	return osd_member_pair_remove(txn, &place, txn->id.object_id);
 }
 
@@ -176,15 +175,12 @@ static enum osd_status check_joinable(struct osd_txn *txn, const struct osd_plac
 }
 
 /* Whether the object is in it already. */
-static enum osd_status is_in(struct osd_txn *txn, const struct osd_place *collection, bool *ret_in)
+static enum osd_status is_in(struct osd_txn *txn, uint64_t collection, bool *ret_in)
 {
-	struct osd_key key = osd_key_member(&txn->place, collection->object_id);
-	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
-					    osd_key_bytes(&key), 0, NULL, 0, &length);
+	struct osd_key key = osd_key_member(&txn->place, collection);
 
-	*ret_in = status == OSD_OK;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	return osd_record_is_there(txn->objects, txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&key),
+				   ret_in);
 }
 
 static enum osd_status check_room(const struct osd_txn *txn)
@@ -199,12 +195,11 @@ static enum osd_status check_room(const struct osd_txn *txn)
 
 enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_t collection)
 {
-	struct osd_place place = txn->place;
+	struct osd_place place = osd_place_beside(&txn->place, collection);
 	struct osd_membership *replaced = NULL;
 	bool in = false;
 	enum osd_status status = load(txn);
 
-	place.object_id = collection;
 	if (status == OSD_OK)
 		replaced = find(txn, number);
 	if (replaced && replaced->collection == collection)
@@ -212,7 +207,7 @@ enum osd_status osd_membership_set(struct osd_txn *txn, uint32_t number, uint64_
 	if (status == OSD_OK)
 		status = check_joinable(txn, &place);
 	if (status == OSD_OK)
-		status = is_in(txn, &place, &in);
+		status = is_in(txn, collection, &in);
 	if (in)
 		return OSD_E_PARAM_FIELD;
 	if (status == OSD_OK && !replaced)

@@ -34,15 +34,13 @@ enum osd_status osd_methods_inherit(struct osd_txn *txn, uint32_t epoch, uint64_
 				    uint32_t incarnation)
 {
 	struct osd_place root = {0, epoch, 0}, partition = {partition_id, incarnation, 0};
-	struct osd_key key =
-		osd_key_attribute(&root, OSD_PAGE_ROOT_BASE | OSD_REL_SECURITY, PARTITION_METHOD);
 	uint8_t method = OSD_NOSEC;
 	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
-					    osd_key_bytes(&key), 0, &method, 1, &length);
+	enum osd_status status =
+		osd_attr_load(txn->objects, txn->kv, &root, OSD_PAGE_ROOT_BASE | OSD_REL_SECURITY,
+			      PARTITION_METHOD, &method, 1, &length);
 
-	if (status == OSD_E_NO_OBJECT || (status == OSD_OK && method == OSD_NOSEC))
-		return OSD_OK;
-	return status == OSD_OK ? put(txn->kv, &partition, OSD_PAGE_PARTITION_BASE, METHOD, method)
-				: status;
+	return status == OSD_OK && method != OSD_NOSEC
+		       ? put(txn->kv, &partition, OSD_PAGE_PARTITION_BASE, METHOD, method)
+		       : status;
 }

@@ -27,11 +27,6 @@ static inline struct osd_bytes osd_name_key_bytes(const struct osd_name_key *key
 	return (struct osd_bytes){key->bytes, key->length};
 }
 
-static inline struct osd_place osd_place_beside(const struct osd_place *place, uint64_t object_id)
-{
-	return (struct osd_place){place->partition_id, place->incarnation, object_id};
-}
-
 /* Of OSD_KV_NAMES; an empty name: what the keys of all entries begin with. */
 void osd_name_entry_key(const struct osd_place *directory, struct osd_name name,
 			struct osd_name_key *ret_key);

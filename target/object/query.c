@@ -237,13 +237,9 @@ static enum osd_status is_member(struct osd_txn *txn, const struct osd_query_wal
 				 uint64_t id, bool *ret_is)
 {
 	struct osd_key key = osd_key_member(&walk->place, id);
-	enum osd_status status;
-	size_t length;
 
-	status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key), 0, NULL,
-			    0, &length);
-	*ret_is = status == OSD_OK;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	return osd_record_is_there(txn->objects, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&key),
+				   ret_is);
 }
 
 /* The smaller one of both lists' next ids. */

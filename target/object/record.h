@@ -134,6 +134,22 @@ struct osd_place {
 	uint64_t object_id;   /* 0: the partition or root itself */
 };
 
+/* Another object of the same partition. */
+static inline struct osd_place osd_place_beside(const struct osd_place *place, uint64_t object_id)
+{
+	return (struct osd_place){place->partition_id, place->incarnation, object_id};
+}
+
+/* The head file of the object there. */
+static inline struct osd_data_name osd_place_data_name(const struct osd_place *place,
+						       uint64_t generation)
+{
+	return (struct osd_data_name){.partition_id = place->partition_id,
+				      .incarnation = place->incarnation,
+				      .object_id = place->object_id,
+				      .generation = generation};
+}
+
 #define OSD_KEY_MAX	       48
 #define OSD_KEY_PARTITION_PART 12 /* bytes of partition id and incarnation that begin most keys */
 #define OSD_KEY_OBJECT_PART    20 /* and of the object id */

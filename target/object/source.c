@@ -25,8 +25,7 @@ enum osd_status osd_source_read(struct osd_objects *objects, struct osd_kv_txn *
 /* The source of the object itself.  *ret_source NULL: it has none. */
 static enum osd_status open_one(struct osd_object *object, struct osd_object **ret_source)
 {
-	const struct osd_place place = {object->id.partition_id, object->partition->incarnation,
-					object->id.object_id};
+	const struct osd_place place = osd_object_place(object);
 	struct osd_source_value value;
 	enum osd_status status = OSD_E_NO_OBJECT;
 

@@ -187,15 +187,14 @@ static enum osd_status put(struct osd_txn *txn, uint32_t number, const uint8_t *
 static enum osd_status count_collections(struct osd_txn *txn, const struct osd_place *partition,
 					 uint64_t *ret_count)
 {
-	struct osd_key key =
-		osd_key_attribute(partition, osd_stack_page(OSD_PARTITION), OSD_STACK_COLLECTIONS);
 	uint8_t bytes[8];
 	size_t length;
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
-					    osd_key_bytes(&key), 0, bytes, sizeof(bytes), &length);
+	enum osd_status status =
+		osd_attr_load(txn->objects, txn->kv, partition, osd_stack_page(OSD_PARTITION),
+			      OSD_STACK_COLLECTIONS, bytes, sizeof(bytes), &length);
 
-	*ret_count = status == OSD_OK && length == sizeof(bytes) ? osd_get_be(bytes, 8) : 0;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	*ret_count = length == sizeof(bytes) ? osd_get_be(bytes, 8) : 0;
+	return status;
 }
 
 /* One more collection of the partition has values, or one less. */
@@ -329,12 +328,10 @@ static enum osd_status each_joined(struct osd_txn *txn, struct each *each)
 static enum osd_status each_in_partition(struct osd_txn *txn, struct each *each,
 					 const struct osd_stack_made *made)
 {
-	struct osd_place place = txn->place;
+	struct osd_place place = osd_place_beside(&txn->place, 0);
 	uint64_t collections;
-	enum osd_status status;
+	enum osd_status status = count_collections(txn, &place, &collections);
 
-	place.object_id = 0;
-	status = count_collections(txn, &place, &collections);
 	if (status == OSD_OK && collections)
 		status = made ? each_of_collections(txn, each, made->collections, made->count)
 			      : each_joined(txn, each);

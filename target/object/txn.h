@@ -155,6 +155,15 @@ struct osd_charge_account *osd_txn_account(struct osd_txn *txn);
 enum osd_status osd_record_load(struct osd_objects *objects, struct osd_kv_txn *kv,
 				const struct osd_place *place, unsigned flags,
 				struct osd_record *ret_record);
+enum osd_status osd_record_store(struct osd_kv_txn *kv, const struct osd_place *place,
+				 const struct osd_record *record);
+/* Whether the table has a record with this key. */
+enum osd_status osd_record_is_there(struct osd_objects *objects, struct osd_kv_txn *kv,
+				    enum osd_kv_table table, struct osd_bytes key, bool *ret_there);
+/* Reads a stored attribute.  *ret_length 0: there is none. */
+enum osd_status osd_attr_load(struct osd_objects *objects, struct osd_kv_txn *kv,
+			      const struct osd_place *place, uint32_t page, uint32_t number,
+			      uint8_t *buffer, size_t capacity, size_t *ret_length);
 /* A transaction of this layer's own.  The thread must have no other one open.  Commit and abort consume
  * it. */
 enum osd_status osd_own_begin(struct osd_objects *objects, enum osd_kv_access access,

@@ -59,6 +59,40 @@ enum osd_status osd_record_load(struct osd_objects *objects, struct osd_kv_txn *
 		       : status;
 }
 
+enum osd_status osd_record_store(struct osd_kv_txn *kv, const struct osd_place *place,
+				 const struct osd_record *record)
+{
+	const struct osd_key key = osd_key_object(place);
+	uint8_t bytes[OSD_RECORD_BYTES];
+
+	osd_record_encode(record, bytes);
+	return osd_kv_put(kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
+			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+}
+
+enum osd_status osd_record_is_there(struct osd_objects *objects, struct osd_kv_txn *kv,
+				    enum osd_kv_table table, struct osd_bytes key, bool *ret_there)
+{
+	size_t length;
+	enum osd_status status = osd_kv_get(objects->kv, kv, table, key, 0, NULL, 0, &length);
+
+	*ret_there = status == OSD_OK;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+enum osd_status osd_attr_load(struct osd_objects *objects, struct osd_kv_txn *kv,
+			      const struct osd_place *place, uint32_t page, uint32_t number,
+			      uint8_t *buffer, size_t capacity, size_t *ret_length)
+{
+	const struct osd_key key = osd_key_attribute(place, page, number);
+	enum osd_status status = osd_kv_get(objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
+					    0, buffer, capacity, ret_length);
+
+	if (status != OSD_OK)
+		*ret_length = 0;
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
 /* ---- of a transaction ----------------------------------------------------------------------- */
 
 enum osd_status osd_txn_lock_store(struct osd_txn *txn)

@@ -356,7 +356,7 @@ enum osd_status osd_view_removed(struct osd_txn *txn, const struct osd_partition
 
 static enum osd_status load(struct osd_objects *objects, struct osd_partition *partition)
 {
-	const struct osd_place place = {partition->id, partition->incarnation, 0};
+	const struct osd_place place = osd_partition_place(partition);
 	static const uint32_t numbers[] = {OSD_STACK_SOURCE, OSD_STACK_VIEWS, OSD_STACK_PARTS};
 	bool there[OSD_ARRAY_SIZE(numbers)] = {false};
 	enum osd_status status = OSD_OK;
@@ -364,12 +364,9 @@ static enum osd_status load(struct osd_objects *objects, struct osd_partition *p
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(numbers) && status == OSD_OK; i++) {
 		struct osd_key key =
 			osd_key_attribute(&place, osd_stack_page(OSD_PARTITION), numbers[i]);
-		size_t length;
 
-		status = osd_kv_get(objects->kv, NULL, OSD_KV_ATTRIBUTES, osd_key_bytes(&key), 0,
-				    NULL, 0, &length);
-		there[i] = status == OSD_OK;
-		status = status == OSD_E_NO_OBJECT ? OSD_OK : status;
+		status = osd_record_is_there(objects, NULL, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
+					     &there[i]);
 	}
 	if (there[0])
 		osd_raise_to(&partition->next_object_id, OSD_VIEW_IDS);

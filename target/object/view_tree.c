@@ -27,16 +27,11 @@ bool osd_view_value_decode(const uint8_t *value, size_t length, struct osd_view 
 static enum osd_status read_value(struct osd_txn *txn, const struct osd_place *partition,
 				  uint32_t number, uint8_t *bytes, size_t capacity, size_t *length)
 {
-	struct osd_key key =
-		osd_key_attribute(partition, OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK, number);
-	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES,
-					    osd_key_bytes(&key), 0, bytes, capacity, length);
+	enum osd_status status = osd_attr_load(txn->objects, txn->kv, partition,
+					       OSD_PAGE_PARTITION_BASE + OSD_PAGE_STACK, number,
+					       bytes, capacity, length);
 
-	if (status != OSD_OK)
-		*length = 0;
-	if (status == OSD_OK && *length > capacity)
-		return OSD_E_MEDIUM;
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	return *length > capacity ? OSD_E_MEDIUM : status;
 }
 
 /* Whether the base has this view in its list. */
