@@ -72,6 +72,13 @@ enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range
 	return status;
 }
 
+void osd_object_lock_still(struct osd_object *object, struct osd_range *range)
+{
+	osd_lock(&object->mutex);
+	osd_range_acquire(&object->ranges, range, 0, UINT64_MAX, true);
+	osd_unlock(&object->mutex);
+}
+
 void osd_object_unlock_read(struct osd_object *object, struct osd_range *range)
 {
 	osd_lock(&object->mutex);

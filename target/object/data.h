@@ -20,7 +20,9 @@ void osd_object_unlock(struct osd_object *object, struct osd_range *range);
 /* Locks [offset, end) for reading.  OSD_E_WOULD_BLOCK: only with nowait. */
 enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range *range,
 				     uint64_t offset, uint64_t end, bool nowait);
-void osd_object_unlock_read(struct osd_object *object, struct osd_range *range);
+/* Locks the whole object for writing, removed or not.  Its bytes stay as they are, and so does its version. */
+void osd_object_lock_still(struct osd_object *object, struct osd_range *range);
+void osd_object_unlock_read(struct osd_object *object, struct osd_range *range); /* after either */
 /* With [from, to) locked: osd_tier_miss of an object that has length bytes. */
 enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint64_t from,
 				uint64_t to);
@@ -91,9 +93,9 @@ enum osd_status osd_object_settle(struct osd_object *object, bool close, bool du
 bool osd_object_is_settled(struct osd_object *object);
 /* The same, except for the times. */
 bool osd_object_is_settled_but_times(struct osd_object *object);
-/* Write the times in memory of a partition, or of the root, to its record. */
-enum osd_status osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition);
-enum osd_status osd_root_settle(struct osd_objects *objects);
+/* Write the times in memory of a partition, or of the root, to its record.  If that fails, they wait for the next call. */
+void osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition);
+void osd_root_settle(struct osd_objects *objects);
 /* Settles all objects. everything false: only times, and objects without a write since the last tick. */
 void osd_settle_all(struct osd_objects *objects, bool everything);
 /* Copies data in pieces and leaves holes.  The file `to` may be shorter afterwards than the range, if

@@ -115,14 +115,13 @@ static enum osd_status reap_partition(struct osd_objects *objects, struct osd_by
 	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);
 	struct osd_key mark = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
 	struct osd_key stages = osd_key_meta_partition(OSD_META_INDEX, partition_id, incarnation);
-	struct osd_key prefix = osd_key_meta_partition(OSD_META_ID_MARK, partition_id, incarnation);
 	enum osd_status status =
 		osd_tier_remove_partition(&objects->tier, partition_id, incarnation);
 
 	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(tables); i++)
 		status = osd_clear_prefix(
 			objects, tables[i],
-			(struct osd_bytes){prefix.bytes + 1, OSD_KEY_PARTITION_PART});
+			(struct osd_bytes){mark.bytes + 1, OSD_KEY_PARTITION_PART});
 	if (status == OSD_OK)
 		status = osd_clear_prefix(objects, OSD_KV_META, osd_key_bytes(&mark));
 	if (status == OSD_OK)
@@ -142,35 +141,26 @@ static enum osd_status reap_files(struct osd_objects *objects, struct osd_bytes 
 }
 
 /* The partition of this record becomes a dead one. */
-static enum osd_status retire(struct osd_objects *objects, struct osd_bytes found)
+static enum osd_status retire(struct osd_kv_txn *kv, void *arg)
 {
+	const struct osd_bytes *found = arg;
 	uint8_t bytes[OSD_PARTITION_RECORD_BYTES];
 	struct osd_partition_record record;
-	struct osd_kv_txn *kv;
 	struct osd_key dead;
 	size_t length;
-	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
+	enum osd_status status = osd_kv_get(kv->kv, kv, OSD_KV_PARTITIONS, *found, OSD_KV_RMW,
+					    bytes, sizeof(bytes), &length);
 
-	if (status != OSD_OK)
-		return status;
-	status = osd_kv_get(objects->kv, kv, OSD_KV_PARTITIONS, found, OSD_KV_RMW, bytes,
-			    sizeof(bytes), &length);
 	if (status == OSD_OK)
 		status =
 			osd_partition_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), &record);
-	if (status == OSD_OK) {
-		dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION,
-					      osd_get_be((const uint8_t *)found.data + 4, 8),
-					      record.incarnation);
-		status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&dead),
-				    (struct osd_bytes){"", 0}, 0);
-	}
-	if (status == OSD_OK)
-		status = osd_kv_remove(kv, OSD_KV_PARTITIONS, found);
-	if (status == OSD_OK)
-		return osd_own_commit(objects, kv, false);
-	osd_own_abort(kv);
-	return status;
+	if (status != OSD_OK)
+		return status;
+	dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION,
+				      osd_get_be((const uint8_t *)found->data + 4, 8),
+				      record.incarnation);
+	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&dead), (struct osd_bytes){"", 0}, 0);
+	return status == OSD_OK ? osd_kv_remove(kv, OSD_KV_PARTITIONS, *found) : status;
 }
 
 /* The partitions of a store before FORMAT OSD become dead ones; then the epoch is forgotten. */
@@ -189,7 +179,7 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 				     (struct osd_bytes){prefix.bytes, 4}, SIZE_MAX, &list);
 
 	while (status == OSD_OK && osd_key_list_next(&list, &at, &found))
-		status = retire(objects, found);
+		status = osd_own_run(objects, 0, retire, &found);
 	osd_key_list_release(&list);
 	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(of_root); i++)
 		status = osd_clear_prefix(

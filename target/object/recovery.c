@@ -71,20 +71,18 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 	return status == OSD_OK ? osd_index_begin_run(objects, kv, boots - 1, boots) : status;
 }
 
+static enum osd_status begin_in(struct osd_kv_txn *kv, void *arg)
+{
+	struct osd_objects *objects = arg;
+	enum osd_status status = get_root(objects, kv);
+
+	return status == OSD_OK ? count_boot(objects, kv) : status;
+}
+
 static enum osd_status begin_run(struct osd_objects *objects)
 {
-	struct osd_kv_txn *kv;
-	enum osd_status status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
+	enum osd_status status = osd_own_run(objects, OSD_COMMIT_DURABLE, begin_in, objects);
 
-	if (status != OSD_OK)
-		return status;
-	status = get_root(objects, kv);
-	if (status == OSD_OK)
-		status = count_boot(objects, kv);
-	if (status == OSD_OK)
-		status = osd_own_commit(objects, kv, true);
-	else
-		osd_own_abort(kv);
 	atomic_store(&objects->epoch, objects->root.epoch);
 	atomic_store(&objects->isolation, objects->root.isolation);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "object/txn_run.h"
 
 #define TOGETHER 16u /* records of one transaction, few so that others do not wait long for it */
 
@@ -121,14 +122,9 @@ enum osd_status osd_object_settle(struct osd_object *object, bool close, bool du
 		return OSD_OK;
 	if (object->type != OSD_USER_OBJECT || !close)
 		return settle_times(object, false, durable);
-	/* The data does not change, so the version must not: osd_object_lock would change it. */
-	osd_lock(&object->mutex);
-	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	osd_unlock(&object->mutex);
+	osd_object_lock_still(object, &range);
 	status = atomic_load(&object->removed) ? OSD_E_NO_OBJECT : settle_all(object, durable);
-	osd_lock(&object->mutex);
-	osd_range_drop(&object->ranges, &range);
-	osd_unlock(&object->mutex);
+	osd_object_unlock_read(object, &range);
 	return status;
 }
 
@@ -236,48 +232,45 @@ static void raise_times(uint64_t times[OSD_T_COUNT], _Atomic uint64_t *in_memory
 		times[i] = OSD_MAX(times[i], atomic_load(&in_memory[i]));
 }
 
-enum osd_status osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition)
+static enum osd_status put_partition_times(struct osd_txn *txn, void *arg)
 {
+	struct osd_partition *partition = arg;
 	struct osd_partition_record record;
-	struct osd_txn *txn;
-	enum osd_status status = osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn);
+	enum osd_status status = osd_partition_hold(txn, partition, true, &record);
 
 	if (status != OSD_OK)
 		return status;
-	atomic_store(&partition->times_dirty, false);
-	status = osd_partition_hold(txn, partition, true, &record);
-	if (status == OSD_OK) {
-		raise_times(record.times, partition->times);
-		status = osd_partition_store(txn, partition, &record);
-	}
-	if (status == OSD_OK)
-		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-	osd_txn_abort(txn);
-	if (status != OSD_E_NO_PARTITION)
-		atomic_store(&partition->times_dirty, true);
-	return status;
+	raise_times(record.times, partition->times);
+	return osd_partition_store(txn, partition, &record);
 }
 
-enum osd_status osd_root_settle(struct osd_objects *objects)
+void osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition)
 {
-	struct osd_root_record root;
-	struct osd_txn *txn;
 	enum osd_status status;
 
-	if (!atomic_exchange(&objects->root_times_dirty, false))
-		return OSD_OK;
-	status = osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn);
+	atomic_store(&partition->times_dirty, false);
+	status = osd_txn_run(objects, OSD_TXN_INTERNAL, put_partition_times, partition);
+	if (status != OSD_OK && status != OSD_E_NO_PARTITION)
+		atomic_store(&partition->times_dirty, true);
+}
+
+static enum osd_status put_root_times(struct osd_txn *txn, void *arg)
+{
+	struct osd_objects *objects = arg;
+	struct osd_root_record root;
+	enum osd_status status = osd_root_hold(txn, &root);
+
 	if (status != OSD_OK)
 		return status;
-	status = osd_root_hold(txn, &root);
-	if (status == OSD_OK) {
-		raise_times(root.common.times, objects->root_times);
-		status = osd_root_store(txn, &root);
-	}
-	if (status == OSD_OK)
-		return osd_txn_commit(txn, OSD_COMMIT_PROCESS);
-	osd_txn_abort(txn);
-	return status;
+	raise_times(root.common.times, objects->root_times);
+	return osd_root_store(txn, &root);
+}
+
+void osd_root_settle(struct osd_objects *objects)
+{
+	if (atomic_exchange(&objects->root_times_dirty, false) &&
+	    osd_txn_run(objects, OSD_TXN_INTERNAL, put_root_times, objects) != OSD_OK)
+		atomic_store(&objects->root_times_dirty, true);
 }
 
 /* ---- flush ------------------------------------------------------------------------------- */

@@ -47,15 +47,11 @@ enum osd_status osd_object_share(struct osd_object *object, struct osd_share *re
 	struct osd_range range;
 	enum osd_status status;
 
-	osd_lock(&object->mutex);
-	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	osd_unlock(&object->mutex);
+	osd_object_lock_still(object, &range);
 	status = atomic_load(&object->removed) ? OSD_E_NO_OBJECT : share_locked(object, &share);
 	if (status == OSD_OK)
 		atomic_fetch_add(&object->shares, 1);
-	osd_lock(&object->mutex);
-	osd_range_drop(&object->ranges, &range);
-	osd_unlock(&object->mutex);
+	osd_object_unlock_read(object, &range);
 	if (status == OSD_OK) {
 		read_ahead(&share);
 		*ret_share = share;
@@ -67,13 +63,9 @@ void osd_object_unshare(struct osd_object *object)
 {
 	struct osd_range range;
 
-	osd_lock(&object->mutex);
-	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, true);
-	osd_unlock(&object->mutex);
+	osd_object_lock_still(object, &range);
 	if (atomic_fetch_sub(&object->shares, 1) == 1 && object->length_rules)
 		object->untrimmed =
 			osd_object_fit_files(object, atomic_load(&object->length)) != OSD_OK;
-	osd_lock(&object->mutex);
-	osd_range_drop(&object->ranges, &range);
-	osd_unlock(&object->mutex);
+	osd_object_unlock_read(object, &range);
 }

@@ -91,13 +91,19 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 
 /* ---- power failures ---------------------------------------------------------------------- */
 
+struct beginning {
+	struct osd_objects *objects;
+	struct osd_run_record run;
+};
+
 /* META's S record identifies the machine, its boot and the files of the last run; its number is the epoch.
  * Sums of files that are not sealed are valid only if the machine has not rebooted since, and the files are
  * the same, not a copy. */
-static enum osd_status follow_run(struct osd_objects *objects, struct osd_kv_txn *kv,
-				  struct osd_run_record *run)
+static enum osd_status follow_run(struct osd_kv_txn *kv, void *arg)
 {
-	struct osd_run_record last;
+	struct beginning *beginning = arg;
+	struct osd_objects *objects = beginning->objects;
+	struct osd_run_record last, *run = &beginning->run;
 	bool known;
 	enum osd_status status = osd_run_record_get(objects, kv, OSD_META_SUMS, 1, &last, &known);
 
@@ -126,23 +132,15 @@ static void set_epoch(struct osd_objects *objects, uint32_t epoch)
 
 enum osd_status osd_sums_begin_run(struct osd_objects *objects)
 {
-	struct osd_kv_txn *kv;
-	struct osd_run_record run = {.numbers[0] = 1};
+	struct beginning beginning = {objects, {.numbers[0] = 1}};
 	enum osd_status status;
 
 	if (!objects->sums.kept)
 		return OSD_OK;
-	osd_run_find(objects, &run.at);
-	status = osd_own_begin(objects, OSD_KV_CHANGE, &kv);
-	if (status != OSD_OK)
-		return status;
-	status = follow_run(objects, kv, &run);
+	osd_run_find(objects, &beginning.run.at);
+	status = osd_own_run(objects, OSD_COMMIT_DURABLE, follow_run, &beginning);
 	if (status == OSD_OK)
-		status = osd_own_commit(objects, kv, true);
-	else
-		osd_own_abort(kv);
-	if (status == OSD_OK)
-		set_epoch(objects, run.numbers[0]);
+		set_epoch(objects, beginning.run.numbers[0]);
 	return status;
 }
 
