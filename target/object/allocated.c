@@ -9,12 +9,11 @@
 static enum osd_status entry_allocated(struct osd_object *object, bool nowait, bool locked,
 				       uint64_t *ret_bytes)
 {
-	bool was_open = osd_tier_file_is_open(&object->file);
 	struct osd_data_stat stat = {0};
 	struct osd_range range;
 	enum osd_status status;
 
-	if (nowait && !was_open)
+	if (nowait && !osd_tier_file_is_open(&object->file))
 		return OSD_E_WOULD_BLOCK;
 	if (!locked && osd_object_lock_read(object, &range, 0, UINT64_MAX, true) != OSD_OK) {
 		*ret_bytes = atomic_load(&object->allocated);
@@ -23,8 +22,7 @@ static enum osd_status entry_allocated(struct osd_object *object, bool nowait, b
 	status = osd_tier_stat(&object->file, &stat);
 	if (!locked)
 		osd_object_unlock_read(object, &range);
-	if (status == OSD_OK && !was_open)
-		osd_cache_count_open(object);
+	osd_cache_note_open(object);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;
 	atomic_store(&object->allocated, stat.allocated);

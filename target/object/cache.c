@@ -274,6 +274,8 @@ void osd_cache_count_open(struct osd_object *object)
 {
 	struct osd_objects *objects = object->objects;
 
+	if (!atomic_load(&object->file.head) && !atomic_load(&object->file.tail))
+		return;
 	osd_lock(&objects->cache_lock);
 	if (!object->counted_open && object->cached) {
 		object->counted_open = true;

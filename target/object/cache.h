@@ -42,7 +42,7 @@ struct osd_object {
 	struct osd_lru *lru;			    /* the one it is in */
 	unsigned references;
 	bool cached; /* false: removed, freed with its last reference */
-	bool counted_open;
+	_Atomic bool counted_open; /* changed under cache_lock */
 	bool superseded; /* a later object has its id: only its own removal finds it */
 
 	struct osd_lock mutex;
@@ -131,7 +131,13 @@ void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_pa
  * OSD_CACHE_BUCKETS. */
 size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_objects,
 			   size_t capacity, size_t *cursor);
-/* Counts an entry whose first file was opened. */
+/* Counts an entry with open files. */
 void osd_cache_count_open(struct osd_object *object);
+/* The same after a call that may have opened them. */
+static inline void osd_cache_note_open(struct osd_object *object)
+{
+	if (!atomic_load_explicit(&object->counted_open, memory_order_relaxed))
+		osd_cache_count_open(object);
+}
 
 #endif

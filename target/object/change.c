@@ -263,7 +263,6 @@ static enum osd_status clear(struct change_run *run)
 static enum osd_status apply(struct change_run *run)
 {
 	struct osd_object *object = run->object;
-	bool was_open = osd_tier_file_is_open(&object->file);
 	enum osd_status status = OSD_OK;
 
 	if (run->offset == run->end && run->change->kind != OSD_CHANGE_REPLACE)
@@ -286,8 +285,7 @@ static enum osd_status apply(struct change_run *run)
 	case OSD_CHANGE_REPLACE:
 		return OSD_OK;
 	}
-	if (!was_open)
-		osd_cache_count_open(object);
+	osd_cache_note_open(object);
 	run->full = status == OSD_E_NO_SPACE;
 	return status;
 }

@@ -52,7 +52,6 @@ static enum osd_status check_unused(struct osd_objects *objects, const struct os
 
 static enum osd_status check_used(struct osd_object *object, uint8_t *ret_damage)
 {
-	bool was_open = osd_tier_file_is_open(&object->file);
 	struct osd_range range;
 	enum osd_status status = osd_object_lock_read(object, &range, 0, UINT64_MAX, false);
 
@@ -65,8 +64,7 @@ static enum osd_status check_used(struct osd_object *object, uint8_t *ret_damage
 	if (object->reserved_bytes < atomic_load(&object->length))
 		*ret_damage |= OSD_DAMAGED_ATTRIBUTES;
 	osd_object_unlock_read(object, &range);
-	if (!was_open && osd_tier_file_is_open(&object->file))
-		osd_cache_count_open(object);
+	osd_cache_note_open(object);
 	return status;
 }
 

@@ -125,11 +125,11 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 {
 	uint64_t end = atomic_load(&object->length);
 	size_t wanted = offset >= end ? 0 : (size_t)OSD_MIN(length, end - offset);
-	bool was_open = osd_tier_file_is_open(&object->file), nowait = flags & OSD_DATA_NOWAIT;
+	bool nowait = flags & OSD_DATA_NOWAIT;
 	enum osd_status status;
 	size_t got = 0;
 
-	if (wanted && nowait && !was_open)
+	if (wanted && nowait && !osd_tier_file_is_open(&object->file))
 		return OSD_E_WOULD_BLOCK;
 	if (wanted) {
 		status = osd_tier_read(&object->file, offset, buffer, wanted,
@@ -138,8 +138,7 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 			status = may_lack_files(object) ? OSD_OK : OSD_E_MEDIUM;
 		if (status != OSD_OK)
 			return status;
-		if (!was_open)
-			osd_cache_count_open(object);
+		osd_cache_note_open(object);
 	}
 	if (got < wanted)
 		memset((uint8_t *)buffer + got, 0, wanted - got);
@@ -422,15 +421,13 @@ enum osd_status osd_object_make_due(struct osd_object *object)
 enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint64_t from,
 				uint64_t to)
 {
-	bool was_open = osd_tier_file_is_open(&object->file);
 	enum osd_status status = OSD_OK;
 
-	if (was_open && to <= object->file.head_bytes)
+	if (osd_tier_file_is_open(&object->file) && to <= object->file.head_bytes)
 		return OSD_OK;
 	if (length > 0 && from < to && !may_lack_files(object))
 		status = osd_tier_miss(&object->file, length, from, to);
-	if (!was_open && osd_tier_file_is_open(&object->file))
-		osd_cache_count_open(object);
+	osd_cache_note_open(object);
 	return status;
 }
 

@@ -266,17 +266,14 @@ enum osd_status osd_draft_copy(struct osd_draft *draft, struct osd_object *sourc
 	struct osd_copy_how how = {.flags = method == OSD_COPY_BYTES ? OSD_DATA_COPY_BYTES : 0,
 				   .stop = stop,
 				   .arg = arg};
-	bool was_open;
 	enum osd_status status =
 		osd_object_lock_read(source, &draft->range, 0, UINT64_MAX, false);
 
 	if (status != OSD_OK)
 		return status;
 	draft->source = source;
-	was_open = osd_tier_file_is_open(&source->file);
 	status = copy_locked(draft, method, &how);
-	if (!was_open && osd_tier_file_is_open(&source->file))
-		osd_cache_count_open(source);
+	osd_cache_note_open(source);
 	if (status == OSD_OK)
 		*ret_length = draft->record.length;
 	return status;

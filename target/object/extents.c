@@ -45,7 +45,7 @@ static bool tell_hole(struct map_walk *walk, uint64_t end)
 
 static enum osd_status walk_locked(struct osd_object *object, struct map_walk *walk)
 {
-	bool was_open = osd_tier_file_is_open(&object->file), more = true;
+	bool more = true;
 	enum osd_status status = OSD_OK;
 
 	while (more && walk->at < walk->end) {
@@ -64,8 +64,7 @@ static enum osd_status walk_locked(struct osd_object *object, struct map_walk *w
 		start = OSD_MIN(start, walk->end);
 		more = tell_hole(walk, start) && tell(walk, OSD_MAP_DATA, OSD_MIN(end, walk->end));
 	}
-	if (!was_open && osd_tier_file_is_open(&object->file))
-		osd_cache_count_open(object);
+	osd_cache_note_open(object);
 	return status;
 }
 

@@ -60,7 +60,7 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 	*full = status == OSD_E_NO_SPACE;
 	if (status == OSD_OK) {
 		osd_object_set_length(object, length);
-		osd_cache_count_open(object);
+		osd_cache_note_open(object);
 	} else {
 		osd_uncharge(object->objects, object->account, length - old_length);
 		object->untrimmed = true;
@@ -143,7 +143,7 @@ static enum osd_status grow_files(struct osd_object *object, const struct osd_co
 	}
 	status = osd_tier_truncate(&object->file, to->length);
 	if (status == OSD_OK)
-		osd_cache_count_open(object);
+		osd_cache_note_open(object);
 	return status;
 }
 

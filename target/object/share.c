@@ -27,7 +27,7 @@ static enum osd_status share_locked(struct osd_object *object, struct osd_share 
 		status = osd_tier_share(&object->file, &share->head_fd, &share->tail_fd);
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK; /* reserved, never written */
-	osd_cache_count_open(object);
+	osd_cache_note_open(object);
 	if (status != OSD_OK)
 		osd_closep(&share->version_fd);
 	return status;

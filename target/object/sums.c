@@ -184,7 +184,6 @@ enum osd_status osd_object_check_sums(struct osd_object *object, uint64_t offset
 				      struct osd_sums_check *check)
 {
 	uint64_t border = object->file.head_bytes, in_head;
-	bool was_open = osd_tier_file_is_open(&object->file);
 	enum osd_status status = OSD_OK;
 
 	if (!object->objects->sums.kept || !object->has_files)
@@ -194,8 +193,7 @@ enum osd_status osd_object_check_sums(struct osd_object *object, uint64_t offset
 		status = check_part(object, false, offset, in_head, check);
 	if (status == OSD_OK && in_head < length && border != OSD_TIER_ONE)
 		status = check_part(object, true, offset + in_head, length - in_head, check);
-	if (!was_open && osd_tier_file_is_open(&object->file))
-		osd_cache_count_open(object);
+	osd_cache_note_open(object);
 	return status;
 }
 
