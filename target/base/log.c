@@ -18,6 +18,7 @@ static int log_fd = STDERR_FILENO;
 static const char *log_tag = "iosd";
 static enum osd_log_level log_threshold = OSD_LOG_INFO;
 static bool log_json;
+const struct osd_log_about osd_log_nothing;
 
 void osd_log_init(int fd, const char *tag, enum osd_log_level threshold)
 {
@@ -146,42 +147,24 @@ static bool has_room(enum osd_log_level level)
 	count = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
 	if (count) {
 		snprintf(text, sizeof(text), "%u lines were lost: the log was not read", count);
-		emit(&(struct osd_log_about){0}, OSD_LOG_WARNING, text);
+		emit(&osd_log_nothing, OSD_LOG_WARNING, text);
 	}
 	return true;
-}
-
-static void log_va(const struct osd_log_about *about, enum osd_log_level level, const char *format,
-		   va_list arguments)
-{
-	char text[1024];
-
-	vsnprintf(text, sizeof(text), format, arguments);
-	if (has_room(level))
-		emit(about, level, text);
-}
-
-void osd_log(enum osd_log_level level, const char *format, ...)
-{
-	va_list arguments;
-
-	if (!osd_log_wants(level))
-		return;
-	va_start(arguments, format);
-	log_va(&(struct osd_log_about){0}, level, format, arguments);
-	va_end(arguments);
 }
 
 void osd_log_about(const struct osd_log_about *about, enum osd_log_level level, const char *format,
 		   ...)
 {
 	va_list arguments;
+	char text[1024];
 
 	if (!osd_log_wants(level))
 		return;
 	va_start(arguments, format);
-	log_va(about, level, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	if (has_room(level))
+		emit(about, level, text);
 }
 
 const char *osd_log_quote(char *buffer, size_t size, const char *text, size_t length)

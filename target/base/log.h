@@ -32,8 +32,8 @@ struct osd_log_about {
  * are counted, and the number is logged. */
 void osd_log_about(const struct osd_log_about *about, enum osd_log_level level, const char *format,
 		   ...) __attribute__((format(printf, 3, 4)));
-void osd_log(enum osd_log_level level, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+extern const struct osd_log_about osd_log_nothing;
+#define osd_log(...) osd_log_about(&osd_log_nothing, __VA_ARGS__)
 
 /* Copies text into buffer with control and non-ASCII bytes escaped (\xNN), always terminated, cut
  * with "..." where it does not fit.  Returns buffer. */

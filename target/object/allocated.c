@@ -19,7 +19,7 @@ static enum osd_status entry_allocated(struct osd_object *object, bool nowait, b
 		*ret_bytes = atomic_load(&object->allocated);
 		return OSD_OK;
 	}
-	status = osd_tier_stat(&object->file, &stat);
+	status = osd_tier_stat(&object->file, false, &stat);
 	if (!locked)
 		osd_object_unlock_read(object, &range);
 	osd_cache_note_open(object);
@@ -38,7 +38,7 @@ static enum osd_status record_allocated(struct osd_txn *txn, uint64_t *ret_bytes
 	enum osd_status status;
 
 	osd_record_file_init(&file, &txn->objects->tier, &txn->place, &txn->record);
-	status = osd_tier_stat(&file, &stat);
+	status = osd_tier_stat(&file, false, &stat);
 	osd_tier_file_release(&file);
 	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 		return status;

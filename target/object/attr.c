@@ -26,8 +26,8 @@ static enum osd_status provider_get(const struct osd_page_provider *provider, st
 	return OSD_OK;
 }
 
-static enum osd_status get_at_hand(struct osd_txn *txn, uint32_t page, uint32_t number,
-				   uint8_t *buffer, size_t capacity, size_t *ret_length)
+enum osd_status osd_attr_peek(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
+			      size_t capacity, size_t *ret_length)
 {
 	const struct osd_page_provider *provider = osd_objects_page(txn->objects, page);
 	uint32_t relative = 0;
@@ -47,12 +47,6 @@ static enum osd_status get_at_hand(struct osd_txn *txn, uint32_t page, uint32_t 
 		break;
 	}
 	return OSD_E_PARAM_FIELD;
-}
-
-enum osd_status osd_attr_peek(struct osd_txn *txn, uint32_t page, uint32_t number, uint8_t *buffer,
-			      size_t capacity, size_t *ret_length)
-{
-	return get_at_hand(txn, page, number, buffer, capacity, ret_length);
 }
 
 /* The object's record is not read, and its access time does not change.  Length 0: nothing was found. */
@@ -86,7 +80,7 @@ enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint3
 	if (status != OSD_OK)
 		return status;
 	osd_note_attr_access(txn);
-	return get_at_hand(txn, page, number, buffer, capacity, ret_length);
+	return osd_attr_peek(txn, page, number, buffer, capacity, ret_length);
 }
 
 /* ---- set --------------------------------------------------------------------------------- */
@@ -176,7 +170,7 @@ enum osd_status osd_page_value(struct osd_txn *txn, struct osd_object_id id, uin
 {
 	enum osd_status status = osd_txn_take(txn, id, false);
 
-	return status == OSD_OK ? get_at_hand(txn, page, number, buffer, capacity, ret_length)
+	return status == OSD_OK ? osd_attr_peek(txn, page, number, buffer, capacity, ret_length)
 				: status;
 }
 
@@ -203,7 +197,7 @@ static enum osd_status see_number(struct osd_txn *txn, uint32_t page, uint32_t n
 
 	if (osd_txn_stopped(txn))
 		return OSD_E_TASK_ABORTED;
-	status = get_at_hand(txn, page, number, buffer, OSD_ATTRIBUTE_MAX, &length);
+	status = osd_attr_peek(txn, page, number, buffer, OSD_ATTRIBUTE_MAX, &length);
 	return status == OSD_OK && length > 0 /* a damaged record can be longer */
 		       ? fn(arg, page, number, buffer, OSD_MIN(length, OSD_ATTRIBUTE_MAX))
 		       : status;

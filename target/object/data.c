@@ -445,7 +445,7 @@ enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
 		return OSD_OK;
 	if (atomic_load(&object->shares) == 0)
 		return osd_tier_truncate(&object->file, length);
-	status = osd_tier_stat(&object->file, &stat);
+	status = osd_tier_stat(&object->file, false, &stat);
 	if (status == OSD_E_NO_OBJECT)
 		return OSD_OK;
 	if (status == OSD_OK && stat.size < length)

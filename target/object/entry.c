@@ -86,7 +86,7 @@ void osd_entry_adopt_times(struct osd_object *object)
 
 	if (!object->objects->unclean || !object->has_files)
 		return;
-	if (osd_tier_stat(&object->file, &stat) == OSD_OK &&
+	if (osd_tier_stat(&object->file, false, &stat) == OSD_OK &&
 	    stat.modified_ms > atomic_load(&object->times[OSD_T_DATA_MODIFIED]))
 		atomic_store(&object->times[OSD_T_DATA_MODIFIED], stat.modified_ms);
 	osd_tier_shut(&object->file);

@@ -74,15 +74,10 @@ static enum osd_status copy_piece_shared(struct move *move, uint64_t at, uint64_
 }
 
 /* The fresh head may hold bytes of an earlier attempt. */
-static enum osd_status clear_fresh(struct move *move)
-{
-	return osd_tier_truncate(&move->fresh, 0);
-}
-
 static enum osd_status copy_ahead(struct move *move, const struct osd_head_pace *pace)
 {
 	uint64_t at = 0, end = 1;
-	enum osd_status status = clear_fresh(move);
+	enum osd_status status = osd_tier_truncate(&move->fresh, 0);
 
 	while (status == OSD_OK && at < end) {
 		status = copy_piece_shared(move, at, &end);
@@ -104,7 +99,7 @@ static enum osd_status copy_ahead(struct move *move, const struct osd_head_pace 
 static enum osd_status copy_locked(struct move *move)
 {
 	uint64_t end = head_length(move->object), at = 0;
-	enum osd_status status = clear_fresh(move);
+	enum osd_status status = osd_tier_truncate(&move->fresh, 0);
 
 	for (; status == OSD_OK && at < end; at += PIECE_BYTES)
 		status = copy_piece(move, at, &end);

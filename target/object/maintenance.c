@@ -30,7 +30,7 @@ static void settle_partitions(struct osd_objects *objects)
 	}
 }
 
-static void maintain(struct osd_objects *objects, bool everything)
+void osd_maintain(struct osd_objects *objects, bool everything)
 {
 	atomic_fetch_add(&objects->tick, 1);
 	osd_settle_all(objects, everything);
@@ -43,15 +43,10 @@ static void maintain(struct osd_objects *objects, bool everything)
 		osd_space_found(objects);
 }
 
-uint64_t osd_maintain(void *objects)
+uint64_t osd_maintain_check(void *objects)
 {
-	maintain(objects, false);
+	osd_maintain(objects, false);
 	return osd_monotonic_usec() + OSD_UPKEEP_USEC;
-}
-
-void osd_maintain_all(struct osd_objects *objects)
-{
-	maintain(objects, true);
 }
 
 /* ---- reaper ------------------------------------------------------------------------------ */
@@ -231,13 +226,6 @@ enum osd_status osd_remove_drafts(struct osd_objects *objects)
 	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* waits until the SSD folder is back */
 }
 
-/* Every batch costs a flush of the log, which delays commits.  So the removals of one second are done
- * together. */
-static void gather(struct osd_objects *objects)
-{
-	osd_upkeep_pause(objects, GATHER_USEC);
-}
-
 void osd_reaper_work(void *arg)
 {
 	struct osd_objects *objects = arg;
@@ -249,5 +237,7 @@ void osd_reaper_work(void *arg)
 		done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;
 		done = reap_kind(objects, OSD_META_DEAD_FILES, reap_files) && done;
 	}
-	gather(objects);
+	/* Every batch costs a flush of the log, which delays commits.  So the removals of one second are
+	 * done together. */
+	osd_upkeep_pause(objects, GATHER_USEC);
 }

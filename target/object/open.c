@@ -170,7 +170,7 @@ static enum osd_status start_threads(struct osd_objects *objects)
 {
 	uint64_t soon = osd_monotonic_usec() + OSD_UPKEEP_USEC;
 
-	objects->settle_timer = (struct osd_timer){osd_maintain, objects, soon, NULL};
+	objects->settle_timer = (struct osd_timer){osd_maintain_check, objects, soon, NULL};
 	objects->mover_timer = (struct osd_timer){osd_mover_check, objects, soon, NULL};
 	objects->scrub_timer = (struct osd_timer){osd_scrub_check, objects, 0, NULL};
 	osd_timer_add(&objects->timers, &objects->settle_timer);
@@ -316,7 +316,7 @@ void osd_objects_close(struct osd_objects *objects)
 	osd_objects_thaw(objects);
 	stop_threads(objects);
 	if (was_running)
-		osd_maintain_all(objects);
+		osd_maintain(objects, true);
 	if (was_running && osd_sums_end_run(objects) == OSD_OK)
 		mark_clean(objects);
 	objects->watcher_count = 0;

@@ -77,9 +77,8 @@ enum osd_status osd_charge(struct osd_objects *objects, struct osd_charge_accoun
 	return status;
 }
 
-/* delta modulo 2^64: what is given back is negative. */
-static void add_bytes(struct osd_objects *objects, struct osd_charge_account *account,
-		      uint64_t delta)
+void osd_charge_committed(struct osd_objects *objects, struct osd_charge_account *account,
+			  uint64_t delta)
 {
 	osd_read_lock(&objects->partitions_lock);
 	if (!atomic_load(&account->removed)) {
@@ -91,15 +90,10 @@ static void add_bytes(struct osd_objects *objects, struct osd_charge_account *ac
 	osd_rw_unlock(&objects->partitions_lock);
 }
 
-void osd_charge_committed(struct osd_objects *objects, struct osd_charge_account *account,
-			  uint64_t delta)
-{
-	add_bytes(objects, account, delta);
-}
-
+/* All arithmetic is modulo 2^64. */
 void osd_uncharge(struct osd_objects *objects, struct osd_charge_account *account, uint64_t delta)
 {
-	add_bytes(objects, account, 0 - delta);
+	osd_charge_committed(objects, account, 0 - delta);
 }
 
 /* ---- attributes and records ---------------------------------------------------------------- */

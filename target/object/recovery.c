@@ -287,7 +287,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_tier_stat_all(&object->file, &stat);
+	status = osd_tier_stat(&object->file, true, &stat);
 	if (status == OSD_E_NO_OBJECT) {
 		stat = (struct osd_data_stat){0, 0, 0};
 		status = OSD_OK;

@@ -164,11 +164,6 @@ static bool keep_pace(struct osd_objects *objects, uint64_t bytes)
 	return !must_end(objects);
 }
 
-static void note(void *arg, uint64_t offset)
-{
-	osd_sums_note_damage(arg, offset);
-}
-
 /* A piece ends at the end of a block, and at the end of the head, whose last block may be shorter.  The
  * last piece has no end, so its lock keeps writers from adding bytes. */
 static uint64_t piece_end(const struct osd_object *object, uint64_t at)
@@ -220,8 +215,10 @@ static enum osd_status scrub_object(struct osd_object *object, struct osd_scrub_
 	uint64_t at = 0;
 
 	while (status == OSD_OK && at != UINT64_MAX) {
-		struct osd_sums_check check = {
-			.make = true, .device = true, .damage = note, .arg = object};
+		struct osd_sums_check check = {.make = true,
+					       .device = true,
+					       .damage = osd_sums_note_damage,
+					       .arg = object};
 
 		status = check_piece(object, at, &check, &at);
 		pass->blocks += check.blocks;

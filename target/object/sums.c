@@ -202,12 +202,12 @@ enum osd_status osd_object_check_sums(struct osd_object *object, uint64_t offset
 static bool same_block(const struct osd_damaged_block *block, struct osd_object_id id,
 		       uint64_t offset)
 {
-	return block->id.partition_id == id.partition_id && block->id.object_id == id.object_id &&
-	       block->offset == offset;
+	return osd_same_id(block->id, id) && block->offset == offset;
 }
 
-void osd_sums_note_damage(struct osd_object *object, uint64_t offset)
+void osd_sums_note_damage(void *arg, uint64_t offset)
 {
+	const struct osd_object *object = arg;
 	struct osd_sums *sums = &object->objects->sums;
 	bool known = false;
 
@@ -226,14 +226,9 @@ void osd_sums_note_damage(struct osd_object *object, uint64_t offset)
 			  offset + OSD_SUM_BLOCK - 1);
 }
 
-static void note_read_damage(void *arg, uint64_t offset)
-{
-	osd_sums_note_damage(arg, offset);
-}
-
 void osd_sums_note_read(struct osd_object *object, uint64_t offset, uint64_t length)
 {
-	struct osd_sums_check check = {.damage = note_read_damage, .arg = object};
+	struct osd_sums_check check = {.damage = osd_sums_note_damage, .arg = object};
 
 	osd_object_check_sums(object, offset, length, &check);
 }

@@ -91,8 +91,8 @@ enum osd_status osd_sums_end_run(struct osd_objects *objects);
  * locked as a whole. */
 enum osd_status osd_object_check_sums(struct osd_object *object, uint64_t offset, uint64_t length,
 				      struct osd_sums_check *check);
-/* Adds the block to the list and logs it, once for each block. */
-void osd_sums_note_damage(struct osd_object *object, uint64_t offset);
+/* Adds the block of the object arg to the list and logs it, once for each block. */
+osd_sums_damage_fn osd_sums_note_damage;
 /* Finds the damaged blocks after a read of that range, which is still locked, has failed. */
 void osd_sums_note_read(struct osd_object *object, uint64_t offset, uint64_t length);
 /* Called before and after a pass.  After it, the blocks that the pass did not find again leave the list. */

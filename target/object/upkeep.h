@@ -19,9 +19,9 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256]);
 void osd_reaper_work(void *objects);
 /* Settles what is in memory: a timer, each second and when kicked. */
 #define OSD_UPKEEP_USEC UINT64_C(1000000)
-uint64_t osd_maintain(void *objects);
-/* The same for all objects, when the store is closed: no other thread runs any more. */
-void osd_maintain_all(struct osd_objects *objects);
+uint64_t osd_maintain_check(void *objects);
+/* The same; everything: when the store is closed, and no other thread runs any more. */
+void osd_maintain(struct osd_objects *objects, bool everything);
 /* index_build.c: makes and clears value indexes, in a thread that a kick starts. */
 void osd_indexer_work(void *objects);
 /* upkeep.c: starts a thread, or wakes it up. */

@@ -349,8 +349,3 @@ bool osd_sums_are_kept(const struct osd_data *data)
 {
 	return data && data->ops == &sums_ops;
 }
-
-enum osd_status osd_sums_seal(struct osd_data_file *file)
-{
-	return osd_sums_write_seal(osd_sums_file_of(file));
-}

@@ -176,8 +176,9 @@ void osd_sums_close(struct osd_sums_file *file)
 	osd_data_close_file(atomic_exchange(&file->sums, NULL));
 }
 
-enum osd_status osd_sums_write_seal(struct osd_sums_file *file)
+enum osd_status osd_sums_seal(struct osd_data_file *base)
 {
+	struct osd_sums_file *file = osd_sums_file_of(base);
 	enum osd_status status = osd_sums_open(file, 0);
 
 	if (status != OSD_OK || !atomic_load(&file->ready))

@@ -74,7 +74,6 @@ enum osd_status osd_sums_put(struct osd_sums_file *file, uint64_t first, size_t 
 enum osd_status osd_sums_forget(struct osd_sums_file *file, uint64_t first, uint64_t end);
 /* Makes the sums of this block and of all later ones unknown. */
 enum osd_status osd_sums_cut(struct osd_sums_file *file, uint64_t first);
-enum osd_status osd_sums_write_seal(struct osd_sums_file *file);
 
 /* Of the store: sums_check.c, sums_copy.c. */
 enum osd_status osd_sums_data_read(struct osd_data_file *file, uint64_t offset, void *buffer,

@@ -86,9 +86,8 @@ enum osd_status osd_tier_truncate(struct osd_tier_file *file, uint64_t size);
 /* Makes the range read as zeros; the length does not change. */
 enum osd_status osd_tier_zero(struct osd_tier_file *file, uint64_t offset, uint64_t length);
 /* The object's length according to its files, and the later of their times.  A tail after a short
- * head does not count.  Only _all checks for one: a power failure may have left such a head. */
-enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
-enum osd_status osd_tier_stat_all(struct osd_tier_file *file, struct osd_data_stat *ret_stat);
+ * head does not count, unless all: a power failure may have left such a head. */
+enum osd_status osd_tier_stat(struct osd_tier_file *file, bool all, struct osd_data_stat *ret_stat);
 /* The size of the tail file, or 0 if there is none; does not access the head. */
 enum osd_status osd_tier_tail_size(struct osd_tier_file *file, uint64_t *ret_tail);
 /* The size of each file; 0 if it does not exist. */

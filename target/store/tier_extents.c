@@ -8,8 +8,7 @@
 #include "base/util.h"
 #include "store/sums.h"
 
-static enum osd_status stat_parts(struct osd_tier_file *file, bool all,
-				  struct osd_data_stat *ret_stat)
+enum osd_status osd_tier_stat(struct osd_tier_file *file, bool all, struct osd_data_stat *ret_stat)
 {
 	struct osd_data_stat head = {0}, tail = {0};
 	enum osd_status status = osd_tier_open_parts(file, all);
@@ -27,16 +26,6 @@ static enum osd_status stat_parts(struct osd_tier_file *file, bool all,
 		*ret_stat = (struct osd_data_stat){head.size, head.allocated + tail.allocated,
 						   OSD_MAX(head.modified_ms, tail.modified_ms)};
 	return status;
-}
-
-enum osd_status osd_tier_stat(struct osd_tier_file *file, struct osd_data_stat *ret_stat)
-{
-	return stat_parts(file, false, ret_stat);
-}
-
-enum osd_status osd_tier_stat_all(struct osd_tier_file *file, struct osd_data_stat *ret_stat)
-{
-	return stat_parts(file, true, ret_stat);
 }
 
 static enum osd_status part_size(struct osd_tier_file *file, bool tail, uint64_t *ret_size)
