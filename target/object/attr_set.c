@@ -132,35 +132,18 @@ static void run_quotas(struct osd_txn *txn, struct osd_effect *effect, bool comm
 	free(effect->arg);
 }
 
-static void change_quota(struct osd_partition_record *record, enum osd_value_source source,
+static void change_quota(struct osd_partition_record *record, const struct osd_std_row *row,
 			 uint64_t value)
 {
-	switch (source) {
-	case OSD_V_QUOTA_LENGTH:
-		record->quotas.max_length = value;
-		break;
-	case OSD_V_QUOTA_CAPACITY:
-		record->quotas.capacity = value;
-		break;
-	case OSD_V_QUOTA_COUNT:
-		record->quotas.object_count = value;
-		break;
-	case OSD_V_QUOTA_COLLECTIONS:
-		record->quotas.collections = (uint32_t)value;
-		break;
-	case OSD_V_QUOTA_PARTITIONS:
-		record->quotas.partition_count = value;
-		break;
-	case OSD_V_USER_TAG:
+	if (row->source == OSD_V_QUOTA)
+		*osd_std_quota(row, &record->quotas) = value;
+	else if (row->source == OSD_V_USER_TAG)
 		record->user_tag = (uint32_t)value;
-		break;
-	default:
+	else
 		record->bypass = (uint8_t)value;
-		break;
-	}
 }
 
-static enum osd_status set_root_quota(struct osd_txn *txn, enum osd_value_source source,
+static enum osd_status set_root_quota(struct osd_txn *txn, const struct osd_std_row *row,
 				      uint64_t value)
 {
 	struct osd_root_record root;
@@ -168,14 +151,14 @@ static enum osd_status set_root_quota(struct osd_txn *txn, enum osd_value_source
 
 	if (status != OSD_OK)
 		return status;
-	if (source == OSD_V_ISOLATION)
+	if (row->source == OSD_V_ISOLATION)
 		root.isolation = (uint8_t)value;
 	else
-		change_quota(&root.common, source, value);
+		change_quota(&root.common, row, value);
 	return osd_root_store(txn, &root);
 }
 
-static enum osd_status set_partition_quota(struct osd_txn *txn, enum osd_value_source source,
+static enum osd_status set_partition_quota(struct osd_txn *txn, const struct osd_std_row *row,
 					   uint64_t value)
 {
 	struct osd_partition_record record, *copy;
@@ -184,7 +167,7 @@ static enum osd_status set_partition_quota(struct osd_txn *txn, enum osd_value_s
 
 	if (status != OSD_OK)
 		return status;
-	change_quota(&record, source, value);
+	change_quota(&record, row, value);
 	status = osd_partition_store(txn, txn->partition, &record);
 	if (status != OSD_OK)
 		return status;
@@ -223,11 +206,11 @@ static enum osd_status set_max_length(struct osd_txn *txn, uint64_t value)
 	return OSD_OK;
 }
 
-static enum osd_status set_quota(struct osd_txn *txn, enum osd_value_source source, uint64_t value)
+static enum osd_status set_quota(struct osd_txn *txn, const struct osd_std_row *row, uint64_t value)
 {
 	if (txn->id.partition_id == 0)
-		return set_root_quota(txn, source, value);
-	return txn->id.object_id == 0 ? set_partition_quota(txn, source, value)
+		return set_root_quota(txn, row, value);
+	return txn->id.object_id == 0 ? set_partition_quota(txn, row, value)
 				      : set_max_length(txn, value);
 }
 
@@ -348,7 +331,7 @@ static enum osd_status set_row(struct osd_txn *txn, const struct osd_std_row *ro
 		return set_clock(txn, osd_get_be(value, length));
 	if (row->source == OSD_V_TAG)
 		return set_tag(txn, osd_get_be(value, length));
-	return set_quota(txn, row->source, osd_get_be(value, length));
+	return set_quota(txn, row, osd_get_be(value, length));
 }
 
 enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number,

@@ -34,7 +34,7 @@ static uint64_t length_of(struct osd_txn *txn)
 	return length;
 }
 
-static uint64_t quota_value(struct osd_txn *txn, enum osd_value_source source)
+static uint64_t quota_value(struct osd_txn *txn, const struct osd_std_row *row)
 {
 	struct osd_objects *objects = txn->objects;
 	struct osd_partition *partition = txn->partition;
@@ -54,22 +54,10 @@ static uint64_t quota_value(struct osd_txn *txn, enum osd_value_source source)
 					     .collections =
 						     atomic_load(&partition->collections_limit)};
 	}
-	switch (source) {
-	case OSD_V_QUOTA_LENGTH:
-		return quotas.max_length;
-	case OSD_V_QUOTA_CAPACITY:
-		/* For an unlimited partition the value is the capacity of the store: exofs divides by
-		 * it. */
-		return txn->id.partition_id != 0 && quotas.capacity == OSD_NO_LIMIT
-			       ? atomic_load(&objects->capacity_bytes)
-			       : quotas.capacity;
-	case OSD_V_QUOTA_COUNT:
-		return quotas.object_count;
-	case OSD_V_QUOTA_COLLECTIONS:
-		return quotas.collections;
-	default:
-		return quotas.partition_count;
-	}
+	/* For an unlimited partition the value is the capacity of the store: exofs divides by it. */
+	if (txn->id.partition_id != 0 && quotas.capacity == OSD_NO_LIMIT)
+		quotas.capacity = atomic_load(&objects->capacity_bytes);
+	return *osd_std_quota(row, &quotas);
 }
 
 static uint64_t used_value(struct osd_txn *txn)
@@ -150,12 +138,8 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 		return osd_objects_isolation(txn->objects);
 	case OSD_V_DESCRIPTOR:
 		return osd_descriptor_largest((uint16_t)number);
-	case OSD_V_QUOTA_LENGTH:
-	case OSD_V_QUOTA_CAPACITY:
-	case OSD_V_QUOTA_COUNT:
-	case OSD_V_QUOTA_COLLECTIONS:
-	case OSD_V_QUOTA_PARTITIONS:
-		return quota_value(txn, row->source);
+	case OSD_V_QUOTA:
+		return quota_value(txn, row);
 	case OSD_V_TIME:
 		return osd_txn_time(txn, (enum osd_time)row->parameter);
 	case OSD_V_BYPASS:
@@ -167,15 +151,6 @@ static uint64_t number_value(struct osd_txn *txn, const struct osd_std_row *row,
 	default:
 		return row->parameter;
 	}
-}
-
-static void put_number(uint64_t value, size_t length, uint8_t *buffer, size_t capacity,
-		       size_t *ret_length)
-{
-	uint8_t bytes[8];
-
-	osd_put_be(bytes, value, length);
-	osd_value_put(bytes, length, buffer, capacity, ret_length);
 }
 
 /* Text filled up with spaces, as in INQUIRY data. */
@@ -200,7 +175,7 @@ static enum osd_status stored_value(struct osd_txn *txn, const struct osd_std_ro
 	if (status != OSD_OK)
 		return status;
 	if (length == 0 && row->parameter)
-		put_number(0, (size_t)row->parameter, buffer, capacity, &length);
+		osd_number_put(0, (size_t)row->parameter, buffer, capacity, &length);
 	*ret_length = length;
 	return OSD_OK;
 }
@@ -234,7 +209,7 @@ static enum osd_status membership_value(struct osd_txn *txn, uint32_t number, ui
 	enum osd_status status = osd_membership_get(txn, number, &collection);
 
 	if (status == OSD_OK)
-		put_number(collection, 8, buffer, capacity, ret_length);
+		osd_number_put(collection, 8, buffer, capacity, ret_length);
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
@@ -301,7 +276,7 @@ static enum osd_status looked_up(struct osd_txn *txn, const struct osd_std_row *
 	else
 		status = policy_tag(txn, &value);
 	if (status == OSD_OK && known)
-		put_number(value, row->max_length, buffer, capacity, ret_length);
+		osd_number_put(value, row->max_length, buffer, capacity, ret_length);
 	return status;
 }
 
@@ -379,7 +354,7 @@ static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *
 		return OSD_OK;
 	case OSD_V_DUPLICATION:
 		if (can_duplicate(txn->objects, (uint8_t)number))
-			put_number(1, row->max_length, buffer, capacity, ret_length);
+			osd_number_put(1, row->max_length, buffer, capacity, ret_length);
 		return OSD_OK;
 	case OSD_V_MEMBER_COUNT:
 	case OSD_V_ADJUSTED_CLOCK:
@@ -391,8 +366,8 @@ static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *
 	case OSD_V_KEY_IDENTIFIER:
 		return key_identifier(txn, row, number, buffer, capacity, ret_length);
 	default:
-		put_number(number_value(txn, row, number), row->max_length, buffer, capacity,
-			   ret_length);
+		osd_number_put(number_value(txn, row, number), row->max_length, buffer, capacity,
+			       ret_length);
 		return OSD_OK;
 	}
 }

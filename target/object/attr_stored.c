@@ -204,6 +204,15 @@ void osd_value_put(const void *value, size_t length, uint8_t *buffer, size_t cap
 	*ret_length = length;
 }
 
+void osd_number_put(uint64_t value, size_t width, uint8_t *buffer, size_t capacity,
+		    size_t *ret_length)
+{
+	uint8_t bytes[8];
+
+	osd_put_be(bytes, value, width);
+	osd_value_put(bytes, width, buffer, capacity, ret_length);
+}
+
 enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint8_t *buffer,
 					size_t capacity, size_t *ret_length)
 {

@@ -22,6 +22,7 @@ enum { R = 1, P = 2, C = 4, U = 8 }; /* object types of a row */
 #define INHERITED OSD_SET_INHERITED
 #define ANY	  OSD_RULE_ANY
 #define LONGEST	  OSD_ATTRIBUTE_MAX
+#define QUOTA(field) offsetof(struct osd_quotas, field)
 
 /* The kernel's page cache takes a WRITE page by page, and a disk writes whole sectors.  All attributes
  * of one command are one transaction; data is not part of it. */
@@ -69,8 +70,8 @@ static const struct osd_std_row rows[] = {
 	 "supported object duplication method: " name},
 	OSD_DUPLICATION_METHODS(X)
 #undef X
-	{R, 1, 0x300, 0x30f, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY,
-	 "supported time of duplication method"},
+		{R, 1, 0x300, 0x30f, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY,
+		 "supported time of duplication method"},
 	{R, 1, 0x310, 0x310, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY,
 	 "support for duplicated object freezing"},
 	{R, 1, 0x311, 0x311, 0, 0, NEVER, OSD_V_ABSENT, 0, ANY, "support for snapshot refreshing"},
@@ -108,21 +109,23 @@ static const struct osd_std_row rows[] = {
 	 "default snapshot, clone time of duplication"},
 
 	/* quotas; FFFF_FFFF_FFFF_FFFFh: no limit */
-	{R | P, 2, 0x1, 0x1, 8, 8, INHERITED, OSD_V_QUOTA_LENGTH, 0, ANY,
+	{R | P, 2, 0x1, 0x1, 8, 8, INHERITED, OSD_V_QUOTA, QUOTA(max_length), ANY,
 	 "default maximum user object length"},
-	{U, 2, 0x1, 0x1, 8, 8, CLIENT, OSD_V_QUOTA_LENGTH, 0, ANY, "maximum user object length"},
-	{R, 2, 0x10001, 0x10001, 8, 8, INHERITED, OSD_V_QUOTA_CAPACITY, 0, ANY,
+	{U, 2, 0x1, 0x1, 8, 8, CLIENT, OSD_V_QUOTA, QUOTA(max_length), ANY,
+	 "maximum user object length"},
+	{R, 2, 0x10001, 0x10001, 8, 8, INHERITED, OSD_V_QUOTA, QUOTA(capacity), ANY,
 	 "default partition capacity quota"},
-	{P, 2, 0x10001, 0x10001, 8, 8, CLIENT, OSD_V_QUOTA_CAPACITY, 0, ANY,
+	{P, 2, 0x10001, 0x10001, 8, 8, CLIENT, OSD_V_QUOTA, QUOTA(capacity), ANY,
 	 "capacity quota; without one, the total capacity"},
-	{R, 2, 0x10002, 0x10002, 8, 8, INHERITED, OSD_V_QUOTA_COUNT, 0, ANY,
+	{R, 2, 0x10002, 0x10002, 8, 8, INHERITED, OSD_V_QUOTA, QUOTA(object_count), ANY,
 	 "default partition object count quota"},
-	{P, 2, 0x10002, 0x10002, 8, 8, CLIENT, OSD_V_QUOTA_COUNT, 0, ANY, "object count quota"},
-	{R, 2, 0x10081, 0x10081, 4, 4, INHERITED, OSD_V_QUOTA_COLLECTIONS, 0, ANY,
+	{P, 2, 0x10002, 0x10002, 8, 8, CLIENT, OSD_V_QUOTA, QUOTA(object_count), ANY,
+	 "object count quota"},
+	{R, 2, 0x10081, 0x10081, 4, 4, INHERITED, OSD_V_QUOTA, QUOTA(collections), ANY,
 	 "default quota of collections per user object"},
-	{P, 2, 0x10081, 0x10081, 4, 4, CLIENT, OSD_V_QUOTA_COLLECTIONS, 0, ANY,
+	{P, 2, 0x10081, 0x10081, 4, 4, CLIENT, OSD_V_QUOTA, QUOTA(collections), ANY,
 	 "quota of collections per user object"},
-	{R, 2, 0x20002, 0x20002, 8, 8, CLIENT, OSD_V_QUOTA_PARTITIONS, 0, ANY,
+	{R, 2, 0x20002, 0x20002, 8, 8, CLIENT, OSD_V_QUOTA, QUOTA(partition_count), ANY,
 	 "partition count quota"},
 
 	/* timestamps, ms since 1970-01-01 UT */
@@ -197,8 +200,7 @@ static const struct osd_std_row rows[] = {
 	 "newest valid nonce limit: ms after the clock; no more than the root's"},
 	{P, 5, 0x4, 0x4, 2, 2, NEVER, OSD_V_NUMBER, OSD_NONCE_DEPTH, ANY,
 	 "request nonce list depth: how many are remembered at least"},
-	{P, 5, 0x5, 0x5, 2, 2, CLIENT, OSD_V_STORED, 2, ANY,
-	 "frozen working keys, bit n: key n"},
+	{P, 5, 0x5, 0x5, 2, 2, CLIENT, OSD_V_STORED, 2, ANY, "frozen working keys, bit n: key n"},
 	{P, 5, 0x7fff, 0x7fff, 7, 7, NEVER, OSD_V_KEY_IDENTIFIER, OSD_KEY_PARTITION, ANY,
 	 "partition key identifier"},
 	{P, 5, 0x8000, 0x800f, 7, 7, NEVER, OSD_V_KEY_IDENTIFIER, OSD_KEY_WORKING, ANY,
@@ -206,8 +208,7 @@ static const struct osd_std_row rows[] = {
 	{P, 5, OSD_SEC_TAG, OSD_SEC_TAG, 4, 4, CLIENT, OSD_V_STORED, 4, ANY, "policy access tag"},
 	{P, 5, OSD_SEC_USER_TAG, OSD_SEC_USER_TAG, 4, 4, INHERITED, OSD_V_USER_TAG, 0, ANY,
 	 "default user object policy access tag"},
-	{C | U, 5, OSD_SEC_TAG, OSD_SEC_TAG, 4, 4, CLIENT, OSD_V_TAG, 0, ANY,
-	 "policy access tag"},
+	{C | U, 5, OSD_SEC_TAG, OSD_SEC_TAG, 4, 4, CLIENT, OSD_V_TAG, 0, ANY, "policy access tag"},
 
 	/* Error Recovery: set by whatever finds damage */
 	{R | P | C | U, 6, 0x1, 0x1, 1, 1, NEVER, OSD_V_STORED, 1, ANY, "damage summary"},

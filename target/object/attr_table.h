@@ -9,9 +9,9 @@
 
 /* The source of a value. */
 enum osd_value_source {
-	OSD_V_ABSENT,	/* never has a value here */
-	OSD_V_STORED,	/* as set; parameter bytes of zeros until then */
-	OSD_V_NUMBER,	/* constant: the parameter */
+	OSD_V_ABSENT,	 /* never has a value here */
+	OSD_V_STORED,	 /* as set; parameter bytes of zeros until then */
+	OSD_V_NUMBER,	 /* constant: the parameter */
 	OSD_V_DIRECTORY, /* number n is page n's identification */
 	OSD_V_MEMBERSHIP,
 	OSD_V_VENDOR,
@@ -30,17 +30,13 @@ enum osd_value_source {
 	OSD_V_CLOCK,
 	OSD_V_ISOLATION,
 	OSD_V_ISOLATION_MAP,
-	OSD_V_DESCRIPTOR, /* largest CDB continuation descriptor of the type in the number */
+	OSD_V_DESCRIPTOR,  /* largest CDB continuation descriptor of the type in the number */
 	OSD_V_DUPLICATION, /* a value where the method in the number is supported */
 	OSD_V_LENGTH,
 	OSD_V_DATA_SPACE,
 	OSD_V_MEMBER_COUNT,
-	OSD_V_QUOTA_LENGTH,
-	OSD_V_QUOTA_CAPACITY,
-	OSD_V_QUOTA_COUNT,
-	OSD_V_QUOTA_COLLECTIONS,
-	OSD_V_QUOTA_PARTITIONS,
-	OSD_V_TIME, /* the parameter says which */
+	OSD_V_QUOTA, /* the parameter is its offset in struct osd_quotas */
+	OSD_V_TIME,  /* the parameter says which */
 	OSD_V_BYPASS,
 	OSD_V_ADJUSTED_CLOCK,
 	OSD_V_BOOT_EPOCH,
@@ -77,6 +73,12 @@ struct osd_std_row {
 	enum osd_value_rule rule;
 	const char *what; /* for people */
 };
+
+/* The quota that a row of OSD_V_QUOTA names. */
+static inline uint64_t *osd_std_quota(const struct osd_std_row *row, struct osd_quotas *quotas)
+{
+	return (uint64_t *)(void *)((uint8_t *)quotas + row->parameter);
+}
 
 /* Nonce limits, in ms. */
 #define OSD_NONCE_LIMIT_LEAST	UINT64_C(100)

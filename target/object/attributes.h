@@ -71,6 +71,9 @@ enum osd_status osd_std_numbers(struct osd_txn *txn, uint32_t relative,
 /* Copies as much of a value as fits.  *ret_length is the whole length. */
 void osd_value_put(const void *value, size_t length, uint8_t *buffer, size_t capacity,
 		   size_t *ret_length);
+/* The same of a number, in big-endian order. */
+void osd_number_put(uint64_t value, size_t width, uint8_t *buffer, size_t capacity,
+		    size_t *ret_length);
 #define OSD_PAGE_IDENTIFICATION 40u /* bytes: vendor (8) and name (32), filled with spaces and zeros */
 void osd_page_identification(const char *vendor, const char *name,
 			     uint8_t bytes[OSD_PAGE_IDENTIFICATION]);

@@ -11,18 +11,13 @@ static uint64_t figure(struct osd_txn *txn, uint32_t number)
 {
 	const struct osd_partition *partition = txn->partition;
 
-	switch (number) {
-	case ATTRIBUTES:
-		return atomic_load(&partition->data.attribute_bytes);
-	case JOBS:
-		return atomic_load(&partition->data.record_bytes);
-	case APART:
-		return atomic_load(&partition->apart.charged_bytes);
-	case APART_COUNT:
-		return atomic_load(&partition->apart.object_count);
-	default:
-		return atomic_load(&partition->data.charged_bytes);
-	}
+	return (const uint64_t[]){
+		[CHARGED] = atomic_load(&partition->data.charged_bytes),
+		[ATTRIBUTES] = atomic_load(&partition->data.attribute_bytes),
+		[JOBS] = atomic_load(&partition->data.record_bytes),
+		[APART] = atomic_load(&partition->apart.charged_bytes),
+		[APART_COUNT] = atomic_load(&partition->apart.object_count),
+	}[number];
 }
 
 static struct osd_figures_page figures = {FIGURES_END - 1, figure};

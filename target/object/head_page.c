@@ -16,16 +16,7 @@ enum { ON_NONE, ON_SSD, ON_HDD };
 
 #define RATE_MIN (UINT64_C(64) << 10)
 #define RATE_MAX (UINT64_C(1) << 40)
-
-static enum osd_status put_value(uint64_t value, size_t width, uint8_t *buffer, size_t capacity,
-				 size_t *ret_length)
-{
-	uint8_t bytes[8];
-
-	osd_put_be(bytes, value, width);
-	osd_value_put(bytes, width, buffer, capacity, ret_length);
-	return OSD_OK;
-}
+#define AT(field) offsetof(struct osd_heads, field)
 
 /* ---- of a user object ---------------------------------------------------------------------------- */
 
@@ -36,28 +27,27 @@ static enum osd_status head_get(void *context, struct osd_txn *txn, struct osd_o
 	const struct osd_record *record = &txn->record;
 	bool has_files = record->flags & OSD_REC_HAS_FILES;
 	bool none = record->head_bytes == OSD_TIER_ONE;
-	uint64_t length, part;
+	uint64_t length, part, value;
 	enum osd_status status;
 
 	(void)context, (void)page;
 	*ret_length = 0;
 	if (!osd_heads_two_roots(txn->objects) || osd_txn_type(txn) != OSD_USER_OBJECT)
 		return OSD_OK;
-	if (number == HEAD_SIZE)
-		return put_value(none ? 0 : record->head_bytes, 8, buffer, capacity, ret_length);
-	if (number == HEAD_ON)
-		return put_value(!has_files	   ? ON_NONE
-				 : record->head_on ? ON_HDD
-						   : ON_SSD,
-				 1, buffer, capacity, ret_length);
 	if (number >= HEAD_END)
 		return OSD_OK;
 	status = osd_object_used(txn, id, &length);
 	if (status != OSD_OK)
 		return status;
 	part = record->head_on ? 0 : osd_head_part(record->head_bytes, length);
-	return put_value(number == HEAD_SSD_BYTES ? part : length - part, 8, buffer, capacity,
-			 ret_length);
+	if (number == HEAD_SIZE)
+		value = none ? 0 : record->head_bytes;
+	else if (number == HEAD_ON)
+		value = !has_files ? ON_NONE : record->head_on ? ON_HDD : ON_SSD;
+	else
+		value = number == HEAD_SSD_BYTES ? part : length - part;
+	osd_number_put(value, number == HEAD_ON ? 1 : 8, buffer, capacity, ret_length);
+	return OSD_OK;
 }
 
 /* Once there are files, their names and lengths follow from the head size. */
@@ -103,33 +93,43 @@ static enum osd_status room(struct osd_objects *objects, uint32_t number, uint8_
 	status = osd_data_capacity(ssd || !osd_heads_two_roots(objects) ? objects->tier.head
 									: objects->tier.tail,
 				   &total, &available);
-	return status == OSD_OK
-		       ? put_value(wants_total ? total : available, 8, buffer, capacity, ret_length)
-		       : status;
+	if (status == OSD_OK)
+		osd_number_put(wants_total ? total : available, 8, buffer, capacity, ret_length);
+	return status;
+}
+
+static const struct {
+	size_t at; /* in struct osd_heads */
+	uint64_t least, most;
+	size_t width;
+} settings[] = {
+	[OSD_HEADS_SIZE] = {AT(head_bytes), 0, OSD_HEAD_MAX, 8},
+	[OSD_HEADS_POLICY] = {AT(policy), OSD_HEADS_FIRST, OSD_HEADS_OFF, 1},
+	[OSD_HEADS_HIGH] = {AT(high), OSD_HEADS_PERCENT_MIN, OSD_HEADS_PERCENT_MAX, 1},
+	[OSD_HEADS_LOW] = {AT(low), OSD_HEADS_PERCENT_MIN, OSD_HEADS_PERCENT_MAX, 1},
+	[OSD_HEADS_RATE] = {AT(rate), RATE_MIN, RATE_MAX, 8},
+	[OSD_HEADS_DRAIN] = {AT(draining), 0, 1, 1},
+};
+
+static _Atomic uint64_t *setting_of(struct osd_heads *heads, uint64_t number)
+{
+	return (_Atomic uint64_t *)(void *)((uint8_t *)heads + settings[number].at);
 }
 
 static uint64_t heads_value(struct osd_objects *objects, uint32_t number, size_t *ret_width)
 {
-	const struct osd_heads *heads = &objects->heads;
+	struct osd_heads *heads = &objects->heads;
 	uint64_t bytes[2];
 
-	*ret_width = 8;
+	*ret_width = number <= OSD_HEADS_DRAIN ? settings[number].width : 8;
 	switch (number) {
 	case OSD_HEADS_SIZE:
-		return atomic_load(&heads->head_bytes);
 	case OSD_HEADS_POLICY:
-		*ret_width = 1;
-		return atomic_load(&heads->policy);
 	case OSD_HEADS_HIGH:
-		*ret_width = 1;
-		return atomic_load(&heads->high);
 	case OSD_HEADS_LOW:
-		*ret_width = 1;
-		return atomic_load(&heads->low);
 	case OSD_HEADS_RATE:
-		return atomic_load(&heads->rate);
+		return atomic_load(setting_of(heads, number));
 	case OSD_HEADS_DRAIN:
-		*ret_width = 1;
 		return atomic_load(&heads->draining) ? 1 + atomic_load(&heads->drained) : 0;
 	case OSD_HEADS_SSD_BYTES:
 	case OSD_HEADS_HDD_BYTES:
@@ -161,54 +161,22 @@ static enum osd_status heads_get(void *context, struct osd_txn *txn, struct osd_
 	if (number >= OSD_HEADS_END || !osd_heads_two_roots(objects))
 		return OSD_OK;
 	value = heads_value(objects, number, &width);
-	return put_value(value, width, buffer, capacity, ret_length);
+	osd_number_put(value, width, buffer, capacity, ret_length);
+	return OSD_OK;
 }
 
 /* A setting that the store does not keep takes effect with the commit. effect: generation is its
  * number. */
 static void run_setting(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	struct osd_heads *heads = &txn->objects->heads;
-
 	if (!committed)
 		return;
-	switch (effect->generation) {
-	case OSD_HEADS_SIZE:
-		atomic_store(&heads->head_bytes, effect->value);
-		break;
-	case OSD_HEADS_POLICY:
-		atomic_store(&heads->policy, (unsigned)effect->value);
-		break;
-	case OSD_HEADS_HIGH:
-		atomic_store(&heads->high, (unsigned)effect->value);
-		break;
-	case OSD_HEADS_LOW:
-		atomic_store(&heads->low, (unsigned)effect->value);
-		break;
-	case OSD_HEADS_RATE:
-		atomic_store(&heads->rate, effect->value);
-		break;
-	default:
-		atomic_store(&heads->draining, effect->value != 0);
-		break;
-	}
+	atomic_store(setting_of(&txn->objects->heads, effect->generation), effect->value);
 	osd_heads_changed(txn->objects);
 }
 
 static bool is_setting(uint32_t number, uint64_t value, size_t length)
 {
-	static const struct {
-		uint64_t least, most;
-		size_t width;
-	} settings[] = {
-		[OSD_HEADS_SIZE] = {0, OSD_HEAD_MAX, 8},
-		[OSD_HEADS_POLICY] = {OSD_HEADS_FIRST, OSD_HEADS_OFF, 1},
-		[OSD_HEADS_HIGH] = {OSD_HEADS_PERCENT_MIN, OSD_HEADS_PERCENT_MAX, 1},
-		[OSD_HEADS_LOW] = {OSD_HEADS_PERCENT_MIN, OSD_HEADS_PERCENT_MAX, 1},
-		[OSD_HEADS_RATE] = {RATE_MIN, RATE_MAX, 8},
-		[OSD_HEADS_DRAIN] = {0, 1, 1},
-	};
-
 	return number > 0 && number < OSD_ARRAY_SIZE(settings) &&
 	       length == settings[number].width && value >= settings[number].least &&
 	       value <= settings[number].most;

@@ -25,8 +25,8 @@ void osd_heads_init(struct osd_objects *objects, const struct osd_heads_config *
 		config = &usual;
 	heads->head_bytes = config->head_bytes;
 	heads->policy = config->policy;
-	heads->high = config->high_percent ? (unsigned)config->high_percent : HIGH_PERCENT;
-	heads->low = config->low_percent ? (unsigned)config->low_percent : LOW_PERCENT;
+	heads->high = config->high_percent ? config->high_percent : HIGH_PERCENT;
+	heads->low = config->low_percent ? config->low_percent : LOW_PERCENT;
 	heads->rate = config->move_rate ? config->move_rate : MOVE_RATE;
 	heads->commands_queued = config->commands_queued;
 	heads->context = config->context;
@@ -49,7 +49,7 @@ uint64_t osd_heads_default(const struct osd_objects *objects)
 
 /* ---- where to --------------------------------------------------------------------------------- */
 
-bool osd_heads_below(const struct osd_objects *objects, unsigned percent, uint64_t more)
+bool osd_heads_below(const struct osd_objects *objects, uint64_t percent, uint64_t more)
 {
 	uint64_t total, available, limit, used;
 

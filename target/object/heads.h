@@ -18,12 +18,12 @@ struct osd_partition;
 /* ---- heads ------------------------------------------------------------------------------------ */
 
 struct osd_heads {
-	/* Settings */
+	/* Settings; head_page.c has them in a table */
 	_Atomic uint64_t head_bytes; /* of new objects */
-	_Atomic unsigned policy;     /* enum osd_heads_policy */
-	_Atomic unsigned high, low;  /* percent of the SSD */
+	_Atomic uint64_t policy;     /* enum osd_heads_policy */
+	_Atomic uint64_t high, low;  /* percent of the SSD */
 	_Atomic uint64_t rate;	     /* bytes per second that the mover copies at most */
-	_Atomic bool draining;
+	_Atomic uint64_t draining;   /* 0, 1 */
 	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
 	void *context;
 	/* osd_head_escape.  open.c sets it, since head_move.c itself uses files that call it. */
@@ -71,7 +71,7 @@ bool osd_heads_two_roots(const struct osd_objects *objects);
 /* Head size of a new object; OSD_TIER_ONE with one root. */
 uint64_t osd_heads_default(const struct osd_objects *objects);
 /* Whether the SSD stays below that percentage with more bytes on it. */
-bool osd_heads_below(const struct osd_objects *objects, unsigned percent, uint64_t more);
+bool osd_heads_below(const struct osd_objects *objects, uint64_t percent, uint64_t more);
 /* The device that a head should be on, apart from the room there. */
 enum osd_tier_head_on osd_head_goal(const struct osd_objects *objects, uint64_t head_bytes,
 				    uint64_t length);

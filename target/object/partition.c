@@ -57,7 +57,7 @@ void osd_partition_apply_quotas(struct osd_partition *partition,
 	atomic_store(&partition->apart.capacity,
 		     OSD_MAX(record->quotas.capacity, OSD_APART_BYTES_LEAST));
 	atomic_store(&partition->apart.count_limit, OSD_NO_LIMIT);
-	atomic_store(&partition->collections_limit, record->quotas.collections);
+	atomic_store(&partition->collections_limit, (uint32_t)record->quotas.collections);
 	atomic_store(&partition->bypass, record->bypass);
 	atomic_store(&partition->user_tag, record->user_tag);
 }

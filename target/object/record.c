@@ -111,7 +111,7 @@ static enum osd_status get_partition(struct osd_rd *r, struct osd_partition_reco
 	record->quotas.max_length = osd_rd_be(r, 8);
 	record->quotas.capacity = osd_rd_be(r, 8);
 	record->quotas.object_count = osd_rd_be(r, 8);
-	record->quotas.collections = (uint32_t)osd_rd_be(r, 4);
+	record->quotas.collections = osd_rd_be(r, 4);
 	record->quotas.partition_count = osd_rd_be(r, 8);
 	record->user_tag = (uint32_t)osd_rd_be(r, 4);
 	osd_rd_be(r, 4);

@@ -65,7 +65,7 @@ struct osd_quotas {
 	uint64_t max_length;	  /* #1 */
 	uint64_t capacity;	  /* #10001h */
 	uint64_t object_count;	  /* #10002h */
-	uint32_t collections;	  /* #10081h, per user object */
+	uint64_t collections;	  /* #10081h, per user object */
 	uint64_t partition_count; /* #20002h; root only */
 };
 

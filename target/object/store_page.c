@@ -50,27 +50,15 @@ static uint64_t figure(struct osd_txn *txn, uint32_t number)
 
 	if (number > HEAP)
 		return space_figure(txn->objects, number);
-	osd_kv_stats(txn->objects->kv, &stats);
-	switch (number) {
-	case COMMITS:
-		return stats.commits;
-	case ABORTS:
-		return stats.aborts;
-	case DEADLOCKS:
-		return stats.deadlocks;
-	case CHECKPOINTS:
-		return stats.checkpoints;
-	case LOCKERS:
-		return stats.lockers;
-	case LOCKS:
-		return stats.locks;
-	case LOCKED:
-		return stats.locked_objects;
-	case HEAP:
+	if (number == HEAP)
 		return heap_bytes();
-	default:
-		return stats.transactions;
-	}
+	osd_kv_stats(txn->objects->kv, &stats);
+	return (const uint64_t[]){
+		[COMMITS] = stats.commits,	 [ABORTS] = stats.aborts,
+		[DEADLOCKS] = stats.deadlocks,	 [CHECKPOINTS] = stats.checkpoints,
+		[LOCKERS] = stats.lockers,	 [LOCKS] = stats.locks,
+		[LOCKED] = stats.locked_objects, [TRANSACTIONS] = stats.transactions,
+	}[number];
 }
 
 static struct osd_figures_page figures = {FIGURES_END - 1, figure};
