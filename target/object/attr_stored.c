@@ -168,21 +168,13 @@ enum osd_status osd_attr_stored_pages(struct osd_txn *txn, struct osd_numbers *p
 	return collect_numbers(txn, 0, OSD_KEY_OBJECT_PART, OSD_KEY_OBJECT_PART, pages);
 }
 
-static bool found_any(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	(void)value;
-	*(bool *)arg = key.length == OSD_KEY_OBJECT_PART + 8;
-	return !*(bool *)arg;
-}
-
 /* Whether any attribute of the page is stored. */
 static enum osd_status stored_any(struct osd_txn *txn, uint32_t page, bool *ret_any)
 {
-	struct osd_key from = osd_key_attribute(&txn->place, page, 0);
+	struct osd_key key = osd_key_attribute(&txn->place, page, 0);
 
-	*ret_any = false;
-	return osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
-			   OSD_KEY_OBJECT_PART + 4, found_any, ret_any);
+	return osd_key_any(txn->objects, txn->kv, OSD_KV_ATTRIBUTES,
+			   (struct osd_bytes){key.bytes, OSD_KEY_OBJECT_PART + 4}, ret_any);
 }
 
 /* ---- identification ---------------------------------------------------------------------- */

@@ -94,17 +94,6 @@ struct ids {
 	size_t count;
 };
 
-static bool add_id(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct ids *ids = arg;
-
-	(void)value;
-	if (key.length == OSD_KEY_OBJECT_PART)
-		ids->list[ids->count++] =
-			osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
-	return ids->count < BATCH;
-}
-
 static struct osd_place place_of(const struct walk *walk, uint64_t object_id)
 {
 	return (struct osd_place){walk->partition->id, walk->partition->incarnation, object_id};
@@ -133,17 +122,6 @@ static enum osd_status check_one(struct walk *walk, uint64_t object_id)
 
 /* ---- records of nobody ------------------------------------------------------------------- */
 
-static bool take_first(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	uint64_t *id = arg;
-
-	(void)value;
-	if (key.length < OSD_KEY_OBJECT_PART)
-		return true;
-	*id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
-	return false;
-}
-
 struct suspect {
 	struct walk *walk;
 	enum osd_kv_table table;
@@ -155,20 +133,18 @@ struct suspect {
 static enum osd_status is_orphan(struct osd_kv_txn *kv, void *arg)
 {
 	struct suspect *suspect = arg;
-	struct osd_kv *store = suspect->walk->objects->kv;
+	struct osd_objects *objects = suspect->walk->objects;
 	struct osd_place place = place_of(suspect->walk, suspect->id);
 	struct osd_key key = osd_key_object(&place);
-	uint64_t again = 0;
-	size_t length;
-	enum osd_status status = osd_kv_get(store, kv, OSD_KV_OBJECTS, osd_key_bytes(&key), 0, NULL,
-					    0, &length);
+	bool there;
+	enum osd_status status =
+		osd_record_is_there(objects, kv, OSD_KV_OBJECTS, osd_key_bytes(&key), &there);
 
 	suspect->orphan = false;
-	if (status != OSD_E_NO_OBJECT)
+	if (status != OSD_OK || there)
 		return status;
-	status = osd_kv_scan(store, kv, suspect->table, osd_key_bytes(&key), key.length, take_first,
-			     &again);
-	suspect->orphan = status == OSD_OK && again == suspect->id;
+	status = osd_key_any(objects, kv, suspect->table, osd_key_bytes(&key), &there);
+	suspect->orphan = status == OSD_OK && there;
 	return status;
 }
 
@@ -193,9 +169,10 @@ static enum osd_status find_orphans(struct walk *walk, enum osd_kv_table table, 
 		struct osd_key key = osd_key_object(&place);
 		struct suspect suspect = {.walk = walk, .table = table};
 		uint64_t id = 0;
+		size_t found;
 
-		status = osd_kv_scan(walk->objects->kv, NULL, table, osd_key_bytes(&key),
-				     OSD_KEY_PARTITION_PART, take_first, &id);
+		status = osd_key_ids(walk->objects, NULL, table, &key, OSD_KEY_PARTITION_PART, &id,
+				     1, &found);
 		if (status != OSD_OK || id == 0 || id > last)
 			return status;
 		/* The collection of all objects has attributes and no record. */
@@ -225,9 +202,8 @@ static enum osd_status walk_objects(struct walk *walk)
 
 		if (should_end(walk))
 			return OSD_E_TASK_ABORTED;
-		ids.count = 0;
-		status = osd_kv_scan(walk->objects->kv, NULL, OSD_KV_OBJECTS, osd_key_bytes(&key),
-				     OSD_KEY_PARTITION_PART, add_id, &ids);
+		status = osd_key_ids(walk->objects, NULL, OSD_KV_OBJECTS, &key,
+				     OSD_KEY_PARTITION_PART, ids.list, BATCH, &ids.count);
 		for (size_t i = 0; status == OSD_OK && i < ids.count; i++)
 			status = check_one(walk, ids.list[i]);
 		for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(tables); i++)

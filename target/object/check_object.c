@@ -292,22 +292,6 @@ static enum osd_status check_once(struct osd_txn *txn, void *arg)
 
 /* ---- members of a collection ------------------------------------------------------------- */
 
-struct members {
-	uint64_t ids[MEMBERS_BATCH];
-	size_t count;
-};
-
-static bool add_member(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct members *members = arg;
-
-	(void)value;
-	if (key.length == OSD_KEY_OBJECT_PART + 8)
-		members->ids[members->count++] =
-			osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
-	return members->count < MEMBERS_BATCH;
-}
-
 struct member_check {
 	const struct osd_place *collection;
 	uint64_t id;
@@ -338,26 +322,25 @@ static enum osd_status check_member(struct osd_txn *txn, void *arg)
 static enum osd_status check_members(struct osd_objects *objects,
 				     const struct osd_place *collection, bool *ret_damaged)
 {
-	struct members members;
-	uint64_t next = 1; /* 0 is the collection's own mark */
+	uint64_t ids[MEMBERS_BATCH], next = 1; /* 0 is the collection's own mark */
+	size_t count;
 	enum osd_status status;
 
 	do {
 		struct osd_key from = osd_key_member(collection, next);
 
-		members.count = 0;
-		status = osd_kv_scan(objects->kv, NULL, OSD_KV_MEMBERS, osd_key_bytes(&from),
-				     OSD_KEY_OBJECT_PART, add_member, &members);
-		for (size_t i = 0; status == OSD_OK && !*ret_damaged && i < members.count; i++) {
-			struct member_check check = {collection, members.ids[i], false};
+		status = osd_key_ids(objects, NULL, OSD_KV_MEMBERS, &from, OSD_KEY_OBJECT_PART, ids,
+				     MEMBERS_BATCH, &count);
+		for (size_t i = 0; status == OSD_OK && !*ret_damaged && i < count; i++) {
+			struct member_check check = {collection, ids[i], false};
 
 			status = osd_txn_run(objects, OSD_TXN_READ_ONLY | OSD_TXN_INTERNAL,
 					     check_member, &check);
 			*ret_damaged = check.damaged;
 		}
-		if (members.count)
-			next = members.ids[members.count - 1] + 1;
-	} while (status == OSD_OK && !*ret_damaged && members.count == MEMBERS_BATCH);
+		if (count)
+			next = ids[count - 1] + 1;
+	} while (status == OSD_OK && !*ret_damaged && count == MEMBERS_BATCH);
 	return status;
 }
 

@@ -103,9 +103,8 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 {
 	struct osd_key mark = osd_key_member(&txn->place, 0), prefix = osd_key_object(&txn->place);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0;
 	enum osd_status status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&mark));
 
 	if (status != OSD_OK)
@@ -114,11 +113,10 @@ static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 				      with_members ? SIZE_MAX : 1, &list);
 	if (status == OSD_OK && list.count > 0 && !with_members)
 		status = OSD_E_NOT_EMPTY;
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
+	while (status == OSD_OK && osd_key_list_next(&list, &key))
 		status = osd_member_pair_remove(
 			txn, &txn->place,
 			osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8));
-	osd_key_list_release(&list);
 	return status;
 }
 

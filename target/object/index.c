@@ -155,13 +155,13 @@ static enum osd_status build_anew(struct osd_objects *objects, struct osd_kv_txn
 	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
 	struct osd_index_record record;
 	uint8_t bytes[OSD_INDEX_RECORD_BYTES];
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0, length;
+	size_t length;
 	enum osd_status status = osd_key_list_collect(objects, kv, OSD_KV_META,
 						      osd_key_bytes(&prefix), SIZE_MAX, &list);
 
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
+	while (status == OSD_OK && osd_key_list_next(&list, &key)) {
 		status = osd_kv_get(objects->kv, kv, OSD_KV_META, key, OSD_KV_RMW, bytes,
 				    sizeof(bytes), &length);
 		if (status == OSD_OK)
@@ -173,7 +173,6 @@ static enum osd_status build_anew(struct osd_objects *objects, struct osd_kv_txn
 		status = osd_kv_put(kv, OSD_KV_META, key, (struct osd_bytes){bytes, sizeof(bytes)},
 				    0);
 	}
-	osd_key_list_release(&list);
 	return status;
 }
 
@@ -201,13 +200,12 @@ enum osd_status osd_index_begin_run(struct osd_objects *objects, struct osd_kv_t
 enum osd_status osd_index_load(struct osd_objects *objects)
 {
 	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0;
 	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_META,
 						      osd_key_bytes(&prefix), SIZE_MAX, &list);
 
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
+	while (status == OSD_OK && osd_key_list_next(&list, &key)) {
 		OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 		const uint8_t *bytes = key.data;
 
@@ -218,7 +216,6 @@ enum osd_status osd_index_load(struct osd_objects *objects)
 			 partition->incarnation == osd_get_be(bytes + 9, 4))
 			status = osd_index_reload(objects, partition);
 	}
-	osd_key_list_release(&list);
 	return status;
 }
 

@@ -67,7 +67,6 @@ static enum osd_status clear_listed(struct osd_kv_txn *kv, void *arg)
 	struct build *build = arg;
 	enum osd_index_stage stage;
 	struct osd_bytes key;
-	size_t at = 0;
 	enum osd_status status = hold_stage(build, kv, &stage);
 
 	if (status != OSD_OK)
@@ -76,7 +75,8 @@ static enum osd_status clear_listed(struct osd_kv_txn *kv, void *arg)
 		      (stage != OSD_INDEX_CLEAR && stage != OSD_INDEX_DROP);
 	if (build->over)
 		return build->list.count == 0 ? leave_clear(build, kv, stage) : OSD_OK;
-	while (status == OSD_OK && osd_key_list_next(&build->list, &at, &key))
+	build->list.at = 0;
+	while (status == OSD_OK && osd_key_list_next(&build->list, &key))
 		status = osd_kv_remove(kv, OSD_KV_INDEX, key);
 	return status;
 }
@@ -256,15 +256,13 @@ static bool build_key(struct osd_objects *objects, struct osd_bytes key)
 static bool build_all(struct osd_objects *objects)
 {
 	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0;
 	bool done = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix),
 					 SIZE_MAX, &list) == OSD_OK;
 
-	while (!osd_should_stop(objects) && osd_key_list_next(&list, &at, &key))
+	while (!osd_should_stop(objects) && osd_key_list_next(&list, &key))
 		done = build_key(objects, key) && done;
-	osd_key_list_release(&list);
 	return done;
 }
 

@@ -110,14 +110,12 @@ enum osd_status osd_key_record_put(struct osd_txn *txn, const struct osd_key_nam
 			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
 }
 
-static enum osd_status remove_level(struct osd_txn *txn, const struct osd_key_list *list,
-				    uint8_t above)
+static enum osd_status remove_level(struct osd_txn *txn, struct osd_key_list *list, uint8_t above)
 {
 	struct osd_bytes key;
 	enum osd_status status = OSD_OK;
-	size_t at = 0;
 
-	while (status == OSD_OK && osd_key_list_next(list, &at, &key)) {
+	while (status == OSD_OK && osd_key_list_next(list, &key)) {
 		uint8_t kind = key.length == KEY_LENGTH ? ((const uint8_t *)key.data)[12] : 0;
 
 		if (kind > above && kind <= OSD_KEY_WORKING)
@@ -130,7 +128,7 @@ static enum osd_status remove_level(struct osd_txn *txn, const struct osd_key_li
 
 enum osd_status osd_key_record_remove_below(struct osd_txn *txn, const struct osd_key_name *name)
 {
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_key key;
 	size_t prefix = name->level >= OSD_KEY_PARTITION ? OSD_KEY_PARTITION_PART : 0;
 	enum osd_status status = held_key_of(txn, name->partition_id, 0, 0, &key);
@@ -139,11 +137,7 @@ enum osd_status osd_key_record_remove_below(struct osd_txn *txn, const struct os
 		status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_KEYS,
 					      (struct osd_bytes){key.bytes, prefix}, SIZE_MAX,
 					      &list);
-	if (status != OSD_OK)
-		return status;
-	status = remove_level(txn, &list, (uint8_t)name->level);
-	osd_key_list_release(&list);
-	return status;
+	return status == OSD_OK ? remove_level(txn, &list, (uint8_t)name->level) : status;
 }
 
 struct each {

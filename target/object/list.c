@@ -137,50 +137,34 @@ static enum osd_status list_user_objects(struct osd_txn *txn, uint64_t initial_i
 
 /* ---- collections and members ------------------------------------------------------------- */
 
-struct mark_search {
-	bool found;
-	uint64_t id;
-};
-
-static bool first_key(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct mark_search *search = arg;
-
-	(void)value;
-	search->found = true;
-	search->id = osd_get_be((const uint8_t *)key.data + OSD_KEY_PARTITION_PART, 8);
-	return false;
-}
-
 /* Goes from mark to mark and skips the members between them. */
 static enum osd_status list_collections(struct osd_txn *txn, uint64_t initial_id,
 					struct listing *listing)
 {
 	struct osd_place place = osd_place_beside(&txn->place, initial_id);
-	struct mark_search search;
 	enum osd_status status;
+	uint64_t id;
+	size_t found;
 
 	recall(txn, OSD_TALLY_COLLECTIONS, tally_from(initial_id, 1), listing);
 	do {
 		struct osd_key from = osd_key_member(&place, 0);
 
-		search.found = false;
-		status =
-			osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from),
-				    OSD_KEY_PARTITION_PART, first_key, &search);
-		if (status != OSD_OK || !search.found)
+		status = osd_key_ids(txn->objects, txn->kv, OSD_KV_MEMBERS, &from,
+				     OSD_KEY_PARTITION_PART, &id, 1, &found);
+		if (status != OSD_OK || !found)
 			break;
 		listing->total++;
 		if (listing->count < listing->capacity)
-			listing->ids[listing->count++] = search.id;
+			listing->ids[listing->count++] = id;
 		else if (listing->next_id == 0)
-			listing->next_id = search.id;
+			listing->next_id = id;
 		if (listing->next_id && !wants_more(listing))
 			break;
-		place.object_id = search.id + 1;
+		place.object_id = id + 1;
 		if (osd_txn_stopped(txn))
 			status = OSD_E_TASK_ABORTED;
-	} while (status == OSD_OK && search.id != UINT64_MAX);
+	} while (status == OSD_OK && id != UINT64_MAX);
 	if (status == OSD_OK)
 		settle_total(txn, OSD_TALLY_COLLECTIONS, listing);
 	return status;

@@ -53,7 +53,7 @@ uint64_t osd_maintain_check(void *objects)
 
 struct removal {
 	enum osd_kv_table table;
-	const struct osd_key_list *list;
+	struct osd_key_list *list;
 };
 
 static enum osd_status remove_in(struct osd_kv_txn *kv, void *arg)
@@ -61,9 +61,9 @@ static enum osd_status remove_in(struct osd_kv_txn *kv, void *arg)
 	const struct removal *removal = arg;
 	enum osd_status status = OSD_OK;
 	struct osd_bytes key;
-	size_t at = 0;
 
-	while (status == OSD_OK && osd_key_list_next(removal->list, &at, &key)) {
+	removal->list->at = 0;
+	while (status == OSD_OK && osd_key_list_next(removal->list, &key)) {
 		status = osd_kv_remove(kv, removal->table, key);
 		if (status == OSD_E_NO_OBJECT)
 			status = OSD_OK;
@@ -72,7 +72,7 @@ static enum osd_status remove_in(struct osd_kv_txn *kv, void *arg)
 }
 
 static enum osd_status remove_keys(struct osd_objects *objects, enum osd_kv_table table,
-				   const struct osd_key_list *list)
+				   struct osd_key_list *list)
 {
 	return osd_own_run(objects, 0, remove_in, &(struct removal){table, list});
 }
@@ -85,13 +85,12 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 	bool more;
 
 	do {
-		struct osd_key_list list;
+		OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 
 		status = osd_key_list_collect(objects, NULL, table, prefix, REAP_BATCH, &list);
 		count = list.count;
 		if (status == OSD_OK && count > 0)
 			status = remove_keys(objects, table, &list);
-		osd_key_list_release(&list);
 		more = (status == OSD_OK && count == REAP_BATCH) || status == OSD_E_BUSY;
 		if (more && osd_should_stop(objects))
 			return OSD_E_BUSY; /* the next opening goes on */
@@ -166,16 +165,14 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	struct osd_key prefix = osd_key_partition(epoch, 0);
 	struct osd_place root = {0, epoch, 0};
 	struct osd_key attributes = osd_key_attribute(&root, 0, 0);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes found;
-	size_t at = 0;
 	enum osd_status status =
 		osd_key_list_collect(objects, NULL, OSD_KV_PARTITIONS,
 				     (struct osd_bytes){prefix.bytes, 4}, SIZE_MAX, &list);
 
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &found))
+	while (status == OSD_OK && osd_key_list_next(&list, &found))
 		status = osd_own_run(objects, 0, retire, &found);
-	osd_key_list_release(&list);
 	for (size_t i = 0; status == OSD_OK && i < OSD_ARRAY_SIZE(of_root); i++)
 		status = osd_clear_prefix(
 			objects, of_root[i],
@@ -189,10 +186,8 @@ static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 {
 	struct osd_key prefix = osd_key_meta(kind);
 	enum osd_status status;
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0;
-	bool done;
 
 	status = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix),
 				      REAP_BATCH, &list);
@@ -200,29 +195,25 @@ static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
 	 * would need the files. */
 	if (status == OSD_OK && list.count > 0)
 		status = osd_kv_flush(objects->kv);
-	while (status == OSD_OK && !osd_should_stop(objects) && osd_key_list_next(&list, &at, &key))
+	while (status == OSD_OK && !osd_should_stop(objects) && osd_key_list_next(&list, &key))
 		status = reap(objects, key);
-	if (status == OSD_OK && list.count > 0 && at >= list.used)
+	if (status == OSD_OK && list.count > 0 && list.at >= list.used)
 		status = remove_keys(objects, OSD_KV_META, &list);
-	done = status == OSD_OK && list.count == 0;
-	osd_key_list_release(&list);
-	return done;
+	return status == OSD_OK && list.count == 0;
 }
 
 enum osd_status osd_remove_drafts(struct osd_objects *objects)
 {
 	struct osd_key prefix = osd_key_meta(OSD_META_DRAFT_FILES);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0;
 	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_META,
 						      osd_key_bytes(&prefix), SIZE_MAX, &list);
 
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key))
+	while (status == OSD_OK && osd_key_list_next(&list, &key))
 		status = reap_files(objects, key);
 	if (status == OSD_OK && list.count > 0)
 		status = remove_keys(objects, OSD_KV_META, &list);
-	osd_key_list_release(&list);
 	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* waits until the SSD folder is back */
 }
 

@@ -243,12 +243,11 @@ static bool is_reaped(struct osd_objects *objects)
 
 	for (size_t i = 0; reaped && i < OSD_ARRAY_SIZE(kinds); i++) {
 		struct osd_key prefix = osd_key_meta(kinds[i]);
-		struct osd_key_list list;
+		bool any;
 
-		reaped = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix), 1,
-					      &list) == OSD_OK &&
-			 list.count == 0;
-		osd_key_list_release(&list);
+		reaped = osd_key_any(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix), &any) ==
+				 OSD_OK &&
+			 !any;
 	}
 	return reaped;
 }

@@ -34,15 +34,14 @@ static enum osd_status any_above(struct osd_txn *txn, struct osd_object_id direc
 {
 	OSD_CLEANUP(osd_id_map_release) struct osd_id_map passed = {0};
 	struct osd_key place = osd_key_object(&txn->place);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
 	uint64_t last = 0;
-	size_t at = 0;
 	enum osd_status status =
 		osd_key_list_collect(txn->objects, txn->kv, OSD_KV_NAMED, osd_key_bytes(&place),
 				     SIZE_MAX, &list);
 
-	while (status == OSD_OK && !*ret_inside && osd_key_list_next(&list, &at, &key)) {
+	while (status == OSD_OK && !*ret_inside && osd_key_list_next(&list, &key)) {
 		struct osd_object_id above = {directory.partition_id, 0};
 
 		if (key.length < OSD_KEY_OBJECT_PART + 8u) {
@@ -58,7 +57,6 @@ static enum osd_status any_above(struct osd_txn *txn, struct osd_object_id direc
 		if (status == OSD_E_NO_OBJECT) /* a view of another directory has not this one */
 			status = OSD_OK;
 	}
-	osd_key_list_release(&list);
 	return status;
 }
 

@@ -31,23 +31,15 @@ enum osd_status osd_directory_make(struct osd_txn *txn, uint64_t partition_id,
 	return OSD_OK;
 }
 
-static bool see_one(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	(void)key, (void)value;
-	*(bool *)arg = true;
-	return false;
-}
-
 /* Of the directory at hand. */
 static enum osd_status check_no_entries(struct osd_txn *txn)
 {
 	struct osd_name_key key;
-	bool any = false;
+	bool any;
 	enum osd_status status;
 
 	osd_name_entry_key(&txn->place, (struct osd_name){NULL, 0}, &key);
-	status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_NAMES, osd_name_key_bytes(&key),
-			     key.length, see_one, &any);
+	status = osd_key_any(txn->objects, txn->kv, OSD_KV_NAMES, osd_name_key_bytes(&key), &any);
 	return status == OSD_OK && any ? OSD_E_NOT_EMPTY : status;
 }
 
@@ -190,9 +182,7 @@ static enum osd_status has_name(struct osd_txn *txn, uint64_t directory, bool *r
 	struct osd_name_key key;
 
 	osd_named_key(&txn->place, directory, (struct osd_name){NULL, 0}, &key);
-	*ret_has = false;
-	return osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_NAMED, osd_name_key_bytes(&key),
-			   key.length, see_one, ret_has);
+	return osd_key_any(txn->objects, txn->kv, OSD_KV_NAMED, osd_name_key_bytes(&key), ret_has);
 }
 
 /* The user object at hand leaves the directory with its last name there. */
@@ -254,14 +244,13 @@ enum osd_status osd_name_drop(struct osd_txn *txn, struct osd_object_id director
 static enum osd_status drop_all(struct osd_txn *txn)
 {
 	struct osd_key place = osd_key_object(&txn->place);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0;
 	enum osd_status status;
 
 	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_NAMED, osd_key_bytes(&place),
 				      SIZE_MAX, &list);
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
+	while (status == OSD_OK && osd_key_list_next(&list, &key)) {
 		const uint8_t *bytes = key.data;
 		struct osd_place directory;
 
@@ -277,7 +266,6 @@ static enum osd_status drop_all(struct osd_txn *txn)
 				      (struct osd_name){bytes + OSD_NAMED_NAME_AT,
 							key.length - OSD_NAMED_NAME_AT});
 	}
-	osd_key_list_release(&list);
 	return status;
 }
 
@@ -294,32 +282,17 @@ enum osd_status osd_unname(struct osd_txn *txn)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-struct parent {
-	uint64_t id;
-	bool found;
-};
-
-static bool see_parent(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct parent *parent = arg;
-
-	(void)value;
-	parent->found = key.length > OSD_NAMED_NAME_AT;
-	if (parent->found)
-		parent->id = osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
-	return false;
-}
-
 enum osd_status osd_directory_above(struct osd_txn *txn, const struct osd_place *place,
 				    uint64_t *ret_above, bool *ret_found)
 {
 	struct osd_key key = osd_key_object(place);
-	struct parent parent = {0, false};
-	enum osd_status status = osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_NAMED,
-					     osd_key_bytes(&key), key.length, see_parent, &parent);
+	uint64_t above = 0;
+	size_t count;
+	enum osd_status status = osd_key_ids(txn->objects, txn->kv, OSD_KV_NAMED, &key,
+					     OSD_KEY_OBJECT_PART, &above, 1, &count);
 
-	*ret_above = parent.id;
-	*ret_found = parent.found;
+	*ret_above = above;
+	*ret_found = count > 0;
 	return osd_txn_stopped(txn) ? OSD_E_TASK_ABORTED : status;
 }
 

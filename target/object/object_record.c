@@ -326,9 +326,8 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 static enum osd_status remove_attributes(struct osd_txn *txn)
 {
 	struct osd_key prefix = osd_key_object(&txn->place);
-	struct osd_key_list list;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
 	struct osd_bytes key;
-	size_t at = 0;
 	enum osd_status status;
 
 	if (txn->record.attribute_count == 0)
@@ -336,7 +335,7 @@ static enum osd_status remove_attributes(struct osd_txn *txn)
 	status = osd_key_list_collect(txn->objects, txn->kv, OSD_KV_ATTRIBUTES,
 				      osd_key_bytes(&prefix), SIZE_MAX, &list);
 	txn->weight += list.count * OSD_RECORD_WEIGHT;
-	while (status == OSD_OK && osd_key_list_next(&list, &at, &key)) {
+	while (status == OSD_OK && osd_key_list_next(&list, &key)) {
 		const uint8_t *bytes = key.data;
 		uint32_t page = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART, 4);
 		uint32_t number = (uint32_t)osd_get_be(bytes + OSD_KEY_OBJECT_PART + 4, 4);
@@ -346,7 +345,6 @@ static enum osd_status remove_attributes(struct osd_txn *txn)
 		if (status == OSD_OK)
 			status = osd_kv_remove(txn->kv, OSD_KV_ATTRIBUTES, key);
 	}
-	osd_key_list_release(&list);
 	return status;
 }
 

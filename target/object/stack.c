@@ -287,39 +287,21 @@ static enum osd_status each_of_collections(struct osd_txn *txn, struct each *eac
 
 #define PIECE 64 /* collections looked up at a time */
 
-struct joined {
-	uint64_t ids[PIECE];
-	size_t count;
-};
-
-static bool add_joined(void *arg, struct osd_bytes key, struct osd_bytes value)
-{
-	struct joined *joined = arg;
-
-	(void)value;
-	if (key.length == OSD_KEY_OBJECT_PART + 8)
-		joined->ids[joined->count++] =
-			osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART, 8);
-	return joined->count < PIECE;
-}
-
 /* Of the collections of the object at hand, from the least id on. */
 static enum osd_status each_joined(struct osd_txn *txn, struct each *each)
 {
-	struct joined joined = {.count = PIECE};
-	uint64_t next = 0;
+	uint64_t ids[PIECE], next = 0;
+	size_t count = PIECE;
 	enum osd_status status = OSD_OK;
 
-	while (status == OSD_OK && joined.count == PIECE && !each->counts) {
+	while (status == OSD_OK && count == PIECE && !each->counts) {
 		struct osd_key from = osd_key_member(&txn->place, next);
 
-		joined.count = 0;
-		status =
-			osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_MEMBERSHIPS,
-				    osd_key_bytes(&from), OSD_KEY_OBJECT_PART, add_joined, &joined);
+		status = osd_key_ids(txn->objects, txn->kv, OSD_KV_MEMBERSHIPS, &from,
+				     OSD_KEY_OBJECT_PART, ids, PIECE, &count);
 		if (status == OSD_OK)
-			status = each_of_collections(txn, each, joined.ids, joined.count);
-		next = joined.count ? joined.ids[joined.count - 1] + 1 : 0;
+			status = each_of_collections(txn, each, ids, count);
+		next = count ? ids[count - 1] + 1 : 0;
 	}
 	return status;
 }
