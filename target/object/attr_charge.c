@@ -154,15 +154,11 @@ enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_o
 	return charge_counted(objects, osd_account_of(partition, id.object_id, flags), &place);
 }
 
-enum osd_status osd_attr_charge_containers(struct osd_objects *objects)
+enum osd_status osd_attr_charge_container(struct osd_objects *objects,
+					  struct osd_partition *partition)
 {
-	struct osd_place place = osd_root_place(objects);
-	enum osd_status status = charge_counted(objects, NULL, &place);
+	struct osd_place place =
+		partition ? osd_partition_place(partition) : osd_root_place(objects);
 
-	/* No other thread runs yet, so the list of partitions does not change. */
-	osd_each_partition (objects, partition, status == OSD_OK) {
-		place = osd_partition_place(partition);
-		status = charge_counted(objects, &partition->data, &place);
-	}
-	return status;
+	return charge_counted(objects, partition ? &partition->data : NULL, &place);
 }

@@ -86,6 +86,7 @@ enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages);
 /* ---- attr_charge.c ---------------------------------------------------------------------------- */
 
 struct osd_kv_txn;
+struct osd_partition;
 
 /* Units charged for an attribute of that page and length; length 0: no attribute, no units. */
 uint32_t osd_attr_units(uint32_t page, size_t length);
@@ -101,10 +102,11 @@ enum osd_status osd_attr_uncharge_all(struct osd_txn *txn);
 enum osd_status osd_attr_count_units(struct osd_objects *objects, struct osd_kv_txn *kv,
 				     const struct osd_place *place, uint64_t *ret_units);
 /* Called when the store is opened: the first charges an object whose record has no count of units, the
- * second the root and all partitions. */
+ * second a partition, or the root (NULL). */
 enum osd_status osd_attr_charge_object(struct osd_objects *objects, struct osd_object_id id,
 				       uint16_t flags);
-enum osd_status osd_attr_charge_containers(struct osd_objects *objects);
+enum osd_status osd_attr_charge_container(struct osd_objects *objects,
+					  struct osd_partition *partition);
 
 /* ---- attr_time.c ------------------------------------------------------------------------------ */
 

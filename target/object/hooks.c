@@ -17,42 +17,23 @@ uint32_t osd_hook_page(enum osd_object_type type)
 struct each {
 	osd_hook_fn *fn;
 	void *arg;
-	enum osd_stack_level level;
-	bool damaged;
 };
 
-static bool pass(void *arg, struct osd_bytes key, struct osd_bytes value)
+/* None ends the walk. */
+static bool pass(void *arg, enum osd_stack_level level, uint32_t number, const uint8_t *value,
+		 size_t length)
 {
-	struct each *each = arg;
-	uint32_t number;
+	const struct each *each = arg;
 
-	each->damaged = key.length != OSD_KEY_OBJECT_PART + 8 || value.length == 0 ||
-			value.length > OSD_HOOK_VALUE_MAX;
-	if (each->damaged)
-		return false;
-	number = (uint32_t)osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART + 4, 4);
-	each->fn(each->arg, each->level, number, value.data, value.length);
-	return true;
-}
-
-static enum osd_status each_of(struct osd_objects *objects, struct osd_kv_txn *kv,
-			       struct each *each, const struct osd_place *place)
-{
-	const enum osd_object_type type = each->level == OSD_STACK_OWN	       ? OSD_USER_OBJECT
-					  : each->level == OSD_STACK_PARTITION ? OSD_PARTITION
-									       : OSD_ROOT;
-	struct osd_key from = osd_key_attribute(place, osd_hook_page(type), 0);
-	enum osd_status status =
-		osd_kv_scan(objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
-			    OSD_KEY_OBJECT_PART + 4, pass, each);
-
-	return status == OSD_OK && each->damaged ? OSD_E_MEDIUM : status;
+	each->fn(each->arg, level, number, value, length);
+	return false;
 }
 
 enum osd_status osd_hooks_each(struct osd_txn *txn, struct osd_object_id id, osd_hook_fn *fn,
 			       void *arg)
 {
-	struct each each = {fn, arg, OSD_STACK_ROOT, false};
+	struct each each = {fn, arg};
+	struct osd_values_read read = {.fn = pass, .arg = &each, .level = OSD_STACK_ROOT};
 	struct osd_place place;
 	enum osd_status status = osd_txn_take(txn, id, false);
 
@@ -61,19 +42,22 @@ enum osd_status osd_hooks_each(struct osd_txn *txn, struct osd_object_id id, osd
 		return status;
 	place = osd_root_place(txn->objects);
 	if (osd_hook_mask(&txn->objects->hooks))
-		status = each_of(txn->objects, txn->kv, &each, &place);
+		status = osd_values_read(txn->objects, txn->kv, &read, &place,
+					 osd_hook_page(OSD_ROOT));
 	place = osd_place_beside(&txn->place, 0);
-	each.level = OSD_STACK_PARTITION;
+	read.level = OSD_STACK_PARTITION;
 	if (status == OSD_OK && osd_hook_mask(&txn->partition->hooks))
-		status = each_of(txn->objects, txn->kv, &each, &place);
-	each.level = OSD_STACK_OWN;
+		status = osd_values_read(txn->objects, txn->kv, &read, &place,
+					 osd_hook_page(OSD_PARTITION));
+	read.level = OSD_STACK_OWN;
 	if (status == OSD_OK && id.object_id && osd_record_hooks(&txn->record))
-		status = each_of(txn->objects, txn->kv, &each, &txn->place);
+		status = osd_values_read(txn->objects, txn->kv, &read, &txn->place,
+					 osd_hook_page(OSD_USER_OBJECT));
 	return status;
 }
 
 /* Of a partition and the root, hooks of the object itself do not concern others. */
-static void add_events(void *arg, enum osd_stack_level level, uint32_t number, const uint8_t *value,
+static bool add_events(void *arg, enum osd_stack_level level, uint32_t number, const uint8_t *value,
 		       size_t length)
 {
 	struct osd_hook_value hook;
@@ -82,16 +66,21 @@ static void add_events(void *arg, enum osd_stack_level level, uint32_t number, c
 	if (osd_hook_value_decode(value, length, &hook))
 		*(unsigned *)arg |= level == OSD_STACK_OWN ? hook.events & ~OSD_HOOK_CREATE
 							   : hook.events;
+	return false;
 }
 
 static enum osd_status find_mask(struct osd_objects *objects, struct osd_kv_txn *kv,
-				 enum osd_stack_level level, const struct osd_place *place,
+				 enum osd_object_type type, const struct osd_place *place,
 				 unsigned *ret_mask)
 {
-	struct each each = {add_events, ret_mask, level, false};
+	struct osd_values_read read = {
+		.fn = add_events,
+		.arg = ret_mask,
+		.level = type == OSD_USER_OBJECT ? OSD_STACK_OWN : OSD_STACK_PARTITION,
+	};
 
 	*ret_mask = 0;
-	return each_of(objects, kv, &each, place);
+	return osd_values_read(objects, kv, &read, place, osd_hook_page(type));
 }
 
 /* ---- change ---------------------------------------------------------------------------------- */
@@ -117,14 +106,12 @@ static void run_hooks(struct osd_txn *txn, struct osd_effect *effect, bool commi
 
 static enum osd_status note_change(struct osd_txn *txn)
 {
-	const enum osd_stack_level level = txn->id.object_id ? OSD_STACK_OWN
-					   : txn->partition  ? OSD_STACK_PARTITION
-							     : OSD_STACK_ROOT;
 	const struct osd_place place = txn->partition ? txn->place : osd_root_place(txn->objects);
 	struct osd_effect *effect = osd_txn_effect(txn, run_hooks);
 	unsigned mask;
-	enum osd_status status = effect ? find_mask(txn->objects, txn->kv, level, &place, &mask)
-					: OSD_E_NO_MEMORY;
+	enum osd_status status =
+		effect ? find_mask(txn->objects, txn->kv, osd_txn_type(txn), &place, &mask)
+		       : OSD_E_NO_MEMORY;
 
 	if (status != OSD_OK)
 		return status;
@@ -155,30 +142,20 @@ enum osd_status osd_hook_put(struct osd_txn *txn, struct osd_object_id id, uint3
 
 /* ---- open and format ------------------------------------------------------------------------- */
 
-static enum osd_status load(struct osd_objects *objects, enum osd_stack_level level,
-			    const struct osd_place *place, _Atomic uint64_t *hooks)
+enum osd_status osd_hooks_load(struct osd_objects *objects, struct osd_partition *partition)
 {
+	struct osd_place place =
+		partition ? osd_partition_place(partition) : osd_root_place(objects);
 	unsigned mask;
-	enum osd_status status = find_mask(objects, NULL, level, place, &mask);
+	enum osd_status status =
+		find_mask(objects, NULL, partition ? OSD_PARTITION : OSD_ROOT, &place, &mask);
 
 	if (status != OSD_OK)
 		return status;
-	atomic_store(hooks, mask);
+	atomic_store(partition ? &partition->hooks : &objects->hooks, mask);
 	if (mask)
 		atomic_store(&objects->hooked, true);
 	return OSD_OK;
-}
-
-enum osd_status osd_hooks_load(struct osd_objects *objects)
-{
-	struct osd_place place = osd_root_place(objects);
-	enum osd_status status = load(objects, OSD_STACK_ROOT, &place, &objects->hooks);
-
-	osd_each_partition (objects, partition, status == OSD_OK) {
-		place = osd_partition_place(partition);
-		status = load(objects, OSD_STACK_PARTITION, &place, &partition->hooks);
-	}
-	return status;
 }
 
 void osd_hooks_forget(struct osd_objects *objects)

@@ -13,6 +13,17 @@ struct osd_partition;
 
 #define OSD_REC_HOOKS_SHIFT 6 /* of enum osd_hook_event, in the flags of a record */
 
+/* Reads the values of a page, of hooks or of stages, of one object. */
+struct osd_values_read {
+	osd_stack_fn *fn;
+	void *arg;
+	enum osd_stack_level level;
+	bool counts; /* fn has returned true */
+	bool damaged;
+};
+enum osd_status osd_values_read(struct osd_objects *objects, struct osd_kv_txn *kv,
+				struct osd_values_read *read, const struct osd_place *place,
+				uint32_t page);
 /* The events that have hooks of the object's own. */
 static inline unsigned osd_record_hooks(const struct osd_record *record)
 {
@@ -45,8 +56,9 @@ static inline unsigned osd_hook_mask(const _Atomic uint64_t *hooks)
 	return (uint8_t)atomic_load_explicit(hooks, memory_order_acquire);
 }
 void osd_hook_mask_keep(_Atomic uint64_t *hooks, uint64_t value);
-/* Sets the masks when the store is opened, before other threads run. */
-enum osd_status osd_hooks_load(struct osd_objects *objects);
+/* Set the mask, and the bit of stages, of a partition (NULL: of the root) when the store is opened. */
+enum osd_status osd_hooks_load(struct osd_objects *objects, struct osd_partition *partition);
+enum osd_status osd_stack_load(struct osd_objects *objects, struct osd_partition *partition);
 /* FORMAT OSD has removed everything. */
 void osd_hooks_forget(struct osd_objects *objects);
 

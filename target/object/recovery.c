@@ -156,6 +156,28 @@ static enum osd_status load_partitions(struct osd_objects *objects)
 	return status;
 }
 
+/* What the store keeps of a partition, or of the root (NULL), beside its record. */
+static enum osd_status load_container(struct osd_objects *objects, struct osd_partition *partition)
+{
+	enum osd_status status = osd_attr_charge_container(objects, partition);
+
+	if (status == OSD_OK)
+		status = osd_stack_load(objects, partition);
+	if (status == OSD_OK && partition)
+		status = osd_views_load(objects, partition);
+	return status == OSD_OK ? osd_hooks_load(objects, partition) : status;
+}
+
+/* No other thread runs yet, so the list of partitions does not change. */
+static enum osd_status load_containers(struct osd_objects *objects)
+{
+	enum osd_status status = load_container(objects, NULL);
+
+	osd_each_partition (objects, partition, status == OSD_OK)
+		status = load_container(objects, partition);
+	return status;
+}
+
 /* ---- objects ----------------------------------------------------------------------------- */
 
 struct id_list {
@@ -166,8 +188,6 @@ struct id_list {
 struct objects_context {
 	struct osd_objects *objects;
 	struct osd_partition *partition; /* reference; of the last record */
-	uint64_t partition_id;
-	bool live;
 	struct id_list open;	  /* objects to settle */
 	struct id_list uncounted; /* objects whose attributes no release has counted yet */
 	struct id_list uncounted_apart;
@@ -357,15 +377,9 @@ enum osd_status osd_recover(struct osd_objects *objects, char message[256])
 	if (status == OSD_OK)
 		status = load_partitions(objects);
 	if (status == OSD_OK)
-		status = osd_attr_charge_containers(objects);
+		status = load_containers(objects);
 	if (status == OSD_OK)
 		status = osd_index_load(objects);
-	if (status == OSD_OK)
-		status = osd_stacks_load(objects);
-	if (status == OSD_OK)
-		status = osd_views_load(objects);
-	if (status == OSD_OK)
-		status = osd_hooks_load(objects);
 	if (status == OSD_OK)
 		status = load_objects(objects);
 	if (status == OSD_OK)

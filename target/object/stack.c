@@ -238,40 +238,39 @@ enum osd_status osd_stack_drop_collection(struct osd_txn *txn)
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
-struct each {
-	osd_stack_fn *fn;
-	void *arg;
-	enum osd_stack_level level;
-	bool counts; /* a value at this place */
-	bool damaged;
-};
-
 static bool pass(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
-	struct each *each = arg;
+	struct osd_values_read *read = arg;
 	uint32_t number;
 
-	each->damaged = key.length != OSD_KEY_OBJECT_PART + 8 || value.length == 0 ||
+	read->damaged = key.length != OSD_KEY_OBJECT_PART + 8 || value.length == 0 ||
 			value.length > OSD_STACK_VALUE_MAX;
-	if (each->damaged)
+	if (read->damaged)
 		return false;
 	number = (uint32_t)osd_get_be((const uint8_t *)key.data + OSD_KEY_OBJECT_PART + 4, 4);
-	each->counts |= each->fn(each->arg, each->level, number, value.data, value.length);
+	read->counts |= read->fn(read->arg, read->level, number, value.data, value.length);
 	return true;
 }
 
-static enum osd_status each_of(struct osd_txn *txn, struct each *each,
-			       const struct osd_place *place, uint32_t page)
+enum osd_status osd_values_read(struct osd_objects *objects, struct osd_kv_txn *kv,
+				struct osd_values_read *read, const struct osd_place *place,
+				uint32_t page)
 {
 	struct osd_key from = osd_key_attribute(place, page, 0);
 	enum osd_status status =
-		osd_kv_scan(txn->objects->kv, txn->kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
-			    OSD_KEY_OBJECT_PART + 4, pass, each);
+		osd_kv_scan(objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
+			    OSD_KEY_OBJECT_PART + 4, pass, read);
 
-	return status == OSD_OK && each->damaged ? OSD_E_MEDIUM : status;
+	return status == OSD_OK && read->damaged ? OSD_E_MEDIUM : status;
 }
 
-static enum osd_status each_of_collections(struct osd_txn *txn, struct each *each,
+static enum osd_status each_of(struct osd_txn *txn, struct osd_values_read *each,
+			       const struct osd_place *place, enum osd_object_type type)
+{
+	return osd_values_read(txn->objects, txn->kv, each, place, osd_stack_page(type));
+}
+
+static enum osd_status each_of_collections(struct osd_txn *txn, struct osd_values_read *each,
 					   const uint64_t *ids, size_t count)
 {
 	struct osd_place place = txn->place;
@@ -280,7 +279,7 @@ static enum osd_status each_of_collections(struct osd_txn *txn, struct each *eac
 	each->level = OSD_STACK_COLLECTION;
 	for (size_t i = 0; i < count && status == OSD_OK && !each->counts; i++) {
 		place.object_id = ids[i];
-		status = each_of(txn, each, &place, osd_stack_page(OSD_COLLECTION));
+		status = each_of(txn, each, &place, OSD_COLLECTION);
 	}
 	return status;
 }
@@ -288,7 +287,7 @@ static enum osd_status each_of_collections(struct osd_txn *txn, struct each *eac
 #define PIECE 64 /* collections looked up at a time */
 
 /* Of the collections of the object at hand, from the least id on. */
-static enum osd_status each_joined(struct osd_txn *txn, struct each *each)
+static enum osd_status each_joined(struct osd_txn *txn, struct osd_values_read *each)
 {
 	uint64_t ids[PIECE], next = 0;
 	size_t count = PIECE;
@@ -307,7 +306,7 @@ static enum osd_status each_joined(struct osd_txn *txn, struct each *each)
 }
 
 /* Of collections and the partition.  made: of the object that is being made, NULL: of the one at hand. */
-static enum osd_status each_in_partition(struct osd_txn *txn, struct each *each,
+static enum osd_status each_in_partition(struct osd_txn *txn, struct osd_values_read *each,
 					 const struct osd_stack_made *made)
 {
 	struct osd_place place = osd_place_beside(&txn->place, 0);
@@ -320,11 +319,11 @@ static enum osd_status each_in_partition(struct osd_txn *txn, struct each *each,
 	if (status != OSD_OK || each->counts)
 		return status;
 	each->level = OSD_STACK_PARTITION;
-	return each_of(txn, each, &place, osd_stack_page(OSD_PARTITION));
+	return each_of(txn, each, &place, OSD_PARTITION);
 }
 
 /* Walks the values above the object at hand, or (made) above one that is being made in the partition at hand. */
-static enum osd_status each_above(struct osd_txn *txn, struct each *each,
+static enum osd_status each_above(struct osd_txn *txn, struct osd_values_read *each,
 				  const struct osd_stack_made *made)
 {
 	const struct osd_place root = osd_root_place(txn->objects);
@@ -335,26 +334,26 @@ static enum osd_status each_above(struct osd_txn *txn, struct each *each,
 	if (status != OSD_OK || each->counts || !osd_hook_mask(&txn->objects->stacked))
 		return status;
 	each->level = OSD_STACK_ROOT;
-	return each_of(txn, each, &root, osd_stack_page(OSD_ROOT));
+	return each_of(txn, each, &root, OSD_ROOT);
 }
 
 enum osd_status osd_stack_each(struct osd_txn *txn, struct osd_object_id id, osd_stack_fn *fn,
 			       void *arg)
 {
-	struct each each = {.fn = fn, .arg = arg, .level = OSD_STACK_OWN};
+	struct osd_values_read each = {.fn = fn, .arg = arg, .level = OSD_STACK_OWN};
 	enum osd_status status = osd_txn_take(txn, id, false);
 
 	if (status != OSD_OK || !is_there(txn))
 		return status;
 	if (txn->record.flags & OSD_REC_STACKED)
-		status = each_of(txn, &each, &txn->place, osd_stack_page(OSD_USER_OBJECT));
+		status = each_of(txn, &each, &txn->place, OSD_USER_OBJECT);
 	return status == OSD_OK ? each_above(txn, &each, NULL) : status;
 }
 
 enum osd_status osd_stack_each_above(struct osd_txn *txn, const struct osd_stack_made *made,
 				     osd_stack_fn *fn, void *arg)
 {
-	struct each each = {.fn = fn, .arg = arg};
+	struct osd_values_read each = {.fn = fn, .arg = arg};
 	enum osd_status status =
 		osd_txn_take(txn, (struct osd_object_id){made->partition_id, 0}, false);
 
@@ -372,18 +371,15 @@ bool osd_stack_may_be_above(struct osd_objects *objects, uint64_t partition_id)
 	       is_above(objects, partition);
 }
 
-enum osd_status osd_stacks_load(struct osd_objects *objects)
+enum osd_status osd_stack_load(struct osd_objects *objects, struct osd_partition *partition)
 {
-	struct osd_place place = osd_root_place(objects);
+	struct osd_place place =
+		partition ? osd_partition_place(partition) : osd_root_place(objects);
 	bool any = false;
-	enum osd_status status = has_values(objects, NULL, &place, osd_stack_page(OSD_ROOT), &any);
+	enum osd_status status = has_values(
+		objects, NULL, &place, osd_stack_page(partition ? OSD_PARTITION : OSD_ROOT), &any);
 
-	atomic_store(&objects->stacked, any);
-	osd_each_partition (objects, partition, status == OSD_OK) {
-		place = osd_partition_place(partition);
-		status = has_values(objects, NULL, &place, osd_stack_page(OSD_PARTITION), &any);
-		atomic_store(&partition->stacked, any);
-	}
+	atomic_store(partition ? &partition->stacked : &objects->stacked, any);
 	return status;
 }
 

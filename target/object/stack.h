@@ -73,9 +73,6 @@ enum osd_status osd_stack_members_changed(struct osd_txn *txn);
 /* How often the stack of some object may have changed since the store was opened.  It is counted after the commit and
  * before the command ends. */
 uint64_t osd_stacks_changes(const struct osd_objects *objects);
-/* Sets the bits of the root and of partitions when the store is opened, before other threads run. */
-enum osd_status osd_stacks_load(struct osd_objects *objects);
-
 /* The object that stores the data which this one shows: the last of its sources, with a reference.  *ret_source NULL: it
  * has none.  OSD_E_NO_PARTITION, OSD_E_NO_OBJECT: a source is gone.  Outside of transactions. */
 enum osd_status osd_object_get_source(struct osd_object *object, struct osd_object **ret_source);

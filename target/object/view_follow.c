@@ -41,11 +41,13 @@ static enum osd_status follow(struct osd_txn *txn, struct osd_object_id collecti
 	enum osd_status status = is_member(txn, collection, member, &is);
 
 	if (status == OSD_OK)
-		status = osd_views_of_part(txn, collection.partition_id, collection.object_id,
-					   &list);
-	for (size_t i = 0; status == OSD_OK && i < list.count; i++)
+		status = osd_views_of_parts(txn, collection.partition_id, &list);
+	for (size_t i = 0; status == OSD_OK && i < list.count; i++) {
+		if (list.entries[i].collection != collection.object_id)
+			continue;
 		status = is ? osd_view_add_to(txn, &list.entries[i], source.partition_id, member, 1)
 			    : osd_view_remove_from(txn, &list.entries[i], source);
+	}
 	return status;
 }
 

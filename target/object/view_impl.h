@@ -51,9 +51,9 @@ static inline size_t osd_view_entry_bytes(uint64_t collection)
 /* The views of a partition.  The list may have some that were removed. */
 enum osd_status osd_views_of(struct osd_txn *txn, struct osd_partition *base,
 			     struct osd_view_list *ret_list);
-/* Those of a collection. */
-enum osd_status osd_views_of_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection,
-				  struct osd_view_list *ret_list);
+/* Those of its collections. */
+enum osd_status osd_views_of_parts(struct osd_txn *txn, uint64_t base_id,
+				   struct osd_view_list *ret_list);
 /* The collection keeps its members to the end of the transaction.  OSD_E_PARAM_FIELD: the partition has none with this id. */
 enum osd_status osd_view_hold_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection);
 /* The collection was removed: it has no views any more. */
@@ -66,8 +66,8 @@ enum osd_status osd_view_source(struct osd_txn *txn, struct osd_object_id id,
 				struct osd_source_value *ret_source);
 /* In the transaction that removes the partition, which is held for a change. */
 enum osd_status osd_view_removed(struct osd_txn *txn, const struct osd_partition *partition);
-/* Sets the bits of partitions when the store is opened, before other threads run. */
-enum osd_status osd_views_load(struct osd_objects *objects);
+/* Sets the bits of a partition when the store is opened, before other threads run. */
+enum osd_status osd_views_load(struct osd_objects *objects, struct osd_partition *partition);
 
 /* ---- view_objects.c --------------------------------------------------------------------------- */
 

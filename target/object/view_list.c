@@ -53,12 +53,13 @@ static enum osd_status write_list(struct osd_txn *txn, bool parts, const struct 
 				   bytes, list->count * each);
 }
 
-static void drop_entry(struct osd_view_list *list, uint64_t id)
+/* Drops the view with this id, or the views of this collection. */
+static void drop_entries(struct osd_view_list *list, uint64_t id, uint64_t collection)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		if (list->entries[i].id != id)
+		if (id ? list->entries[i].id != id : list->entries[i].collection != collection)
 			list->entries[kept++] = list->entries[i];
 	list->count = kept;
 }
@@ -75,45 +76,28 @@ enum osd_status osd_views_of(struct osd_txn *txn, struct osd_partition *base,
 	return status == OSD_OK ? read_list(txn, false, ret_list) : status;
 }
 
-static void keep_part(struct osd_view_list *list, uint64_t collection)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (list->entries[i].collection == collection)
-			list->entries[kept++] = list->entries[i];
-	list->count = kept;
-}
-
-enum osd_status osd_views_of_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection,
-				  struct osd_view_list *ret_list)
+enum osd_status osd_views_of_parts(struct osd_txn *txn, uint64_t base_id,
+				   struct osd_view_list *ret_list)
 {
 	enum osd_status status = osd_txn_take(txn, partition_id_of(base_id), false);
 
 	ret_list->count = 0;
-	if (status == OSD_OK)
-		status = read_list(txn, true, ret_list);
-	keep_part(ret_list, collection);
-	return status;
+	return status == OSD_OK ? read_list(txn, true, ret_list) : status;
 }
 
 enum osd_status osd_views_drop_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection)
 {
 	struct osd_view_list list;
-	size_t kept = 0;
+	size_t before;
 	enum osd_status status = osd_txn_take(txn, partition_id_of(base_id), true);
 
 	if (status == OSD_OK)
 		status = read_list(txn, true, &list);
 	if (status != OSD_OK)
 		return status;
-	for (size_t i = 0; i < list.count; i++)
-		if (list.entries[i].collection != collection)
-			list.entries[kept++] = list.entries[i];
-	if (kept == list.count)
-		return OSD_OK;
-	list.count = kept;
-	return write_list(txn, true, &list);
+	before = list.count;
+	drop_entries(&list, 0, collection);
+	return list.count == before ? OSD_OK : write_list(txn, true, &list);
 }
 
 /* ---- views ---------------------------------------------------------------------------------------- */
@@ -201,7 +185,7 @@ static enum osd_status leave(struct osd_txn *txn, uint64_t partition_id)
 		status = read_list(txn, view.collection, &list);
 	if (status != OSD_OK)
 		return status;
-	drop_entry(&list, partition_id);
+	drop_entries(&list, partition_id, 0);
 	return write_list(txn, view.collection, &list);
 }
 
@@ -293,7 +277,7 @@ static enum osd_status join(struct osd_txn *txn, const struct osd_partition *vie
 		status = read_list(txn, collection, &list);
 	if (status != OSD_OK)
 		return status;
-	drop_entry(&list, view->id);
+	drop_entries(&list, view->id, 0);
 	if (list.count == OSD_VIEWS_MAX)
 		return OSD_E_PARAM_FIELD;
 	list.entries[list.count++] =
@@ -354,7 +338,7 @@ enum osd_status osd_view_removed(struct osd_txn *txn, const struct osd_partition
 	return status == OSD_OK ? osd_txn_let_go(txn) : status;
 }
 
-static enum osd_status load(struct osd_objects *objects, struct osd_partition *partition)
+enum osd_status osd_views_load(struct osd_objects *objects, struct osd_partition *partition)
 {
 	const struct osd_place place = osd_partition_place(partition);
 	static const uint32_t numbers[] = {OSD_STACK_SOURCE, OSD_STACK_VIEWS, OSD_STACK_PARTS};
@@ -373,14 +357,5 @@ static enum osd_status load(struct osd_objects *objects, struct osd_partition *p
 	atomic_store(&partition->shows, there[0]);
 	atomic_store(&partition->viewed, there[1]);
 	atomic_store(&partition->parted, there[2]);
-	return status;
-}
-
-enum osd_status osd_views_load(struct osd_objects *objects)
-{
-	enum osd_status status = OSD_OK;
-
-	osd_each_partition (objects, partition, status == OSD_OK)
-		status = load(objects, partition);
 	return status;
 }
