@@ -238,8 +238,8 @@ enum osd_status osd_naming_follow(struct osd_naming *naming, struct osd_name pat
 			      : params->verb == OSD_NAME_CREATE &&
 					!(params->flags & OSD_NAME_OPEN_EXISTING);
 	unsigned component = 0;
-	enum osd_status status = (is_new ? osd_name_follow_to_new : osd_name_follow)(
-		naming->txn, naming->from, path, ret_place, &component);
+	enum osd_status status =
+		osd_name_follow(naming->txn, naming->from, path, !is_new, ret_place, &component);
 
 	if (status == OSD_OK && path.length == 0 && naming->params.verb != OSD_NAME_LIST)
 		status = OSD_E_PARAM_FIELD;

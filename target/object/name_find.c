@@ -300,29 +300,15 @@ static enum osd_status walk(struct osd_txn *txn, struct osd_object_id from, stru
 	return status;
 }
 
-static enum osd_status follow(struct osd_txn *txn, struct osd_object_id from, struct osd_name path,
-			      bool find_last, struct osd_name_place *ret_place,
-			      unsigned *ret_component)
+enum osd_status osd_name_follow(struct osd_txn *txn, struct osd_object_id from,
+				struct osd_name path, bool find_last,
+				struct osd_name_place *ret_place, unsigned *ret_component)
 {
 	enum osd_status status = walk(txn, from, path, find_last, ret_place, ret_component);
 
 	if (status == OSD_OK)
 		show_in(from, ret_place);
 	return status;
-}
-
-enum osd_status osd_name_follow(struct osd_txn *txn, struct osd_object_id from,
-				struct osd_name path, struct osd_name_place *ret_place,
-				unsigned *ret_component)
-{
-	return follow(txn, from, path, true, ret_place, ret_component);
-}
-
-enum osd_status osd_name_follow_to_new(struct osd_txn *txn, struct osd_object_id from,
-				       struct osd_name path, struct osd_name_place *ret_place,
-				       unsigned *ret_component)
-{
-	return follow(txn, from, path, false, ret_place, ret_component);
 }
 
 /* As osd_name_follow(), among the entries in memory alone, from the directory at hand on. */

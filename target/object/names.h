@@ -46,14 +46,11 @@ struct osd_name_place {
 
 /* Follows a path of names with '/' between them from the directory on.  The last name may be absent.
  * *ret_component, also after an error: which name of the path, from 0, the outcome is about.
+ * find_last false: the last name is one that osd_name_put() is to give: it is not looked up, and found to be absent.
  * OSD_E_PARAM_FIELD: it is no path.  OSD_E_NO_NAME, OSD_E_NOT_DIRECTORY: of a name before the last. */
 enum osd_status osd_name_follow(struct osd_txn *txn, struct osd_object_id from,
-				struct osd_name path, struct osd_name_place *ret_place,
-				unsigned *ret_component);
-/* The same for a name that osd_name_put() is to give: it is not looked up, and found to be absent. */
-enum osd_status osd_name_follow_to_new(struct osd_txn *txn, struct osd_object_id from,
-				       struct osd_name path, struct osd_name_place *ret_place,
-				       unsigned *ret_component);
+				struct osd_name path, bool find_last,
+				struct osd_name_place *ret_place, unsigned *ret_component);
 /* As osd_name_follow() for a transaction that changes no names, and how many names the object has.  It reads no record if
  * the whole path is in memory.  OSD_E_WOULD_BLOCK: with OSD_TXN_NOWAIT only, because it is not. */
 enum osd_status osd_name_lookup(struct osd_txn *txn, struct osd_object_id from,

@@ -88,9 +88,9 @@ static enum osd_status names_in(struct osd_txn *txn, void *arg)
 				 (params.verb == OSD_NAME_LOOKUP && params.most)))
 		status = OSD_E_PARAM_FIELD;
 	if (status == OSD_OK)
-		status = osd_name_follow(
-			txn, from, (struct osd_name){params.path.bytes, params.path.length}, &place,
-			&component);
+		status = osd_name_follow(txn, from,
+					 (struct osd_name){params.path.bytes, params.path.length},
+					 true, &place, &component);
 	if (status == OSD_OK)
 		status = check_directory(txn, op, from, place.directory);
 	if (status == OSD_OK && !place.exists)
