@@ -150,12 +150,6 @@ static bool has_instruction(void)
 	return getauxval(AT_HWCAP) & HWCAP_CRC32;
 }
 
-static bool blocks_by_wide(const uint8_t *bytes, size_t count, uint32_t *ret_crcs)
-{
-	(void)bytes, (void)count, (void)ret_crcs;
-	return false;
-}
-
 #endif
 
 #ifdef WITH_INSTRUCTION
@@ -201,12 +195,6 @@ static bool has_instruction(void)
 	return false;
 }
 
-static bool blocks_by_wide(const uint8_t *bytes, size_t count, uint32_t *ret_crcs)
-{
-	(void)bytes, (void)count, (void)ret_crcs;
-	return false;
-}
-
 static uint32_t by_instruction(uint32_t crc, const uint8_t *bytes, size_t length)
 {
 	return osd_crc32c_tables(crc, bytes, length);
@@ -215,6 +203,15 @@ static uint32_t by_instruction(uint32_t crc, const uint8_t *bytes, size_t length
 static void blocks_by_instruction(const uint8_t *bytes, size_t count, uint32_t *ret_crcs)
 {
 	blocks_by_tables(bytes, count, ret_crcs);
+}
+
+#endif
+
+#if !defined(__x86_64__)
+static bool blocks_by_wide(const uint8_t *bytes, size_t count, uint32_t *ret_crcs)
+{
+	(void)bytes, (void)count, (void)ret_crcs;
+	return false;
 }
 
 #endif

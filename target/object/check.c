@@ -341,34 +341,31 @@ static enum osd_status check_partition(struct walk *walk, uint64_t partition_id)
 	return keep(walk->objects, &note);
 }
 
-struct partition_ids {
-	uint64_t *list; /* owned */
-	size_t count;
-};
-
-static enum osd_status list_partitions(struct osd_objects *objects, struct partition_ids *ids)
+/* *ret_ids: the caller frees it, also after an error. */
+static enum osd_status list_partitions(struct osd_objects *objects, uint64_t **ret_ids,
+				       size_t *ret_count)
 {
 	size_t capacity;
 
+	*ret_count = 0;
 	osd_read_lock(&objects->partitions_lock);
 	capacity = atomic_load(&objects->partition_count) + 1;
-	ids->list = malloc(capacity * sizeof(*ids->list));
-	osd_each_partition (objects, partition, ids->list && ids->count < capacity)
-		ids->list[ids->count++] = partition->id;
+	*ret_ids = malloc(capacity * sizeof(**ret_ids));
+	osd_each_partition (objects, partition, *ret_ids && *ret_count < capacity)
+		(*ret_ids)[(*ret_count)++] = partition->id;
 	osd_rw_unlock(&objects->partitions_lock);
-	return ids->list ? OSD_OK : OSD_E_NO_MEMORY;
+	return *ret_ids ? OSD_OK : OSD_E_NO_MEMORY;
 }
 
 static enum osd_status check_all(struct walk *walk, struct osd_check_result *result)
 {
-	OSD_CLEANUP_FREE uint64_t *owned = NULL;
-	struct partition_ids ids = {NULL, 0};
+	OSD_CLEANUP_FREE uint64_t *ids = NULL;
 	struct note note = {.is_container = true};
-	enum osd_status status = list_partitions(walk->objects, &ids);
+	size_t count;
+	enum osd_status status = list_partitions(walk->objects, &ids, &count);
 
-	owned = ids.list;
-	for (size_t i = 0; status == OSD_OK && i < ids.count; i++) {
-		status = check_partition(walk, ids.list[i]);
+	for (size_t i = 0; status == OSD_OK && i < count; i++) {
+		status = check_partition(walk, ids[i]);
 		if (status == OSD_E_NO_PARTITION) {
 			status = OSD_OK; /* it went meanwhile */
 			continue;
