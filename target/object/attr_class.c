@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#include "base/util.h"
-
 /* Relative page numbers (osd2-wire 5.1). */
 #define REL_STANDARD_LAST    0x7fu
 #define REL_RESERVED_LAST    0x7fffu

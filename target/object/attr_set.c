@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "base/util.h"
 #include "wire/cursor.h"
 
 /* ---- logical length ---------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/util.h"
 #include "object/value_index.h"
 #include "wire/cursor.h"
 

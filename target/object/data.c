@@ -375,47 +375,44 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 	return OSD_OK;
 }
 
-static void change_version(struct osd_record *record, void *arg)
-{
-	const bool *due = arg;
+struct marks {
+	bool stale, due;
+};
 
-	record->version.counter = OSD_VERSION_STALE;
-	if (*due)
+static void put_marks(struct osd_record *record, void *arg)
+{
+	const struct marks *marks = arg;
+
+	if (marks->stale)
+		record->version.counter = OSD_VERSION_STALE;
+	if (marks->due)
 		record->flags |= OSD_REC_DUE;
+}
+
+static enum osd_status commit_marks(struct osd_object *object, bool stale, bool due)
+{
+	struct marks marks = {stale, due};
+	enum osd_status status = osd_object_change_record(object, false, put_marks, &marks, NULL);
+
+	if (status == OSD_OK && stale)
+		atomic_store(&object->version_stale, true);
+	if (status == OSD_OK && due)
+		atomic_store(&object->due, true);
+	return status;
 }
 
 enum osd_status osd_object_make_stale(struct osd_object *object)
 {
 	bool due = osd_object_lacks_due(object);
-	enum osd_status status;
 
 	if (atomic_load(&object->version_stale) && !due)
 		return OSD_OK;
-	status = osd_object_change_record(object, false, change_version, &due, NULL);
-	if (status != OSD_OK)
-		return status;
-	atomic_store(&object->version_stale, true);
-	if (due)
-		atomic_store(&object->due, true);
-	return OSD_OK;
-}
-
-static void change_due(struct osd_record *record, void *arg)
-{
-	(void)arg;
-	record->flags |= OSD_REC_DUE;
+	return commit_marks(object, true, due);
 }
 
 enum osd_status osd_object_make_due(struct osd_object *object)
 {
-	enum osd_status status = OSD_OK;
-
-	if (!osd_object_lacks_due(object))
-		return OSD_OK;
-	status = osd_object_change_record(object, false, change_due, NULL, NULL);
-	if (status == OSD_OK)
-		atomic_store(&object->due, true);
-	return status;
+	return osd_object_lacks_due(object) ? commit_marks(object, false, true) : OSD_OK;
 }
 
 enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint64_t from,

@@ -8,7 +8,6 @@
 #include "base/util.h"
 #include "object/run.h"
 #include "object/view_impl.h"
-#include "wire/cursor.h"
 
 /* Counters from here on do not move the next one: a damaged record must not use up all of them.  The clock
  * comes here in the year 2116. */

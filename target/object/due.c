@@ -92,31 +92,21 @@ struct listing {
 	struct osd_partition *partition; /* reference; of the last record */
 };
 
-/* Records of another incarnation belong to a removed partition of the same id. */
-static bool is_live(struct listing *listing, uint64_t partition_id, uint32_t incarnation)
-{
-	if (!listing->partition || listing->partition->id != partition_id) {
-		osd_partition_put(listing->partition);
-		listing->partition = NULL;
-		if (osd_partition_get(listing->objects, NULL, partition_id, &listing->partition) !=
-		    OSD_OK)
-			return false;
-	}
-	return listing->partition->incarnation == incarnation;
-}
-
 static bool take(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
 	struct listing *listing = arg;
-	struct osd_rd r = osd_rd_init(key.data, key.length);
-	struct osd_object_id id = {osd_rd_be(&r, 8), 0};
-	uint32_t incarnation = (uint32_t)osd_rd_be(&r, 4);
+	const uint8_t *bytes = key.data;
+	struct osd_object_id id;
 	struct osd_record record;
 
-	id.object_id = osd_rd_be(&r, 8);
-	if (r.bad || osd_record_decode(value.data, value.length, &record) != OSD_OK ||
-	    !(record.flags & OSD_REC_DUE) ||
-	    (osd_same_id(id, listing->after)) || !is_live(listing, id.partition_id, incarnation))
+	if (key.length < OSD_KEY_OBJECT_PART ||
+	    osd_record_decode(value.data, value.length, &record) != OSD_OK ||
+	    !(record.flags & OSD_REC_DUE))
+		return true;
+	id = (struct osd_object_id){osd_get_be(bytes, 8),
+				    osd_get_be(bytes + OSD_KEY_PARTITION_PART, 8)};
+	if (osd_same_id(id, listing->after) ||
+	    !osd_partition_of_key(listing->objects, bytes, &listing->partition))
 		return true;
 	listing->ids[listing->count++] = id;
 	return listing->count < listing->capacity;

@@ -2,7 +2,6 @@
 /* hooks.c -- see hooks.h.  Here: the values.  hook_mask.c has the masks. */
 #include "object/hooks.h"
 
-#include "base/util.h"
 #include "object/internal.h"
 #include "wire/cursor.h"
 #include "wire/hook.h"

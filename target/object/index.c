@@ -207,13 +207,10 @@ enum osd_status osd_index_load(struct osd_objects *objects)
 
 	while (status == OSD_OK && osd_key_list_next(&list, &key)) {
 		OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-		const uint8_t *bytes = key.data;
 
 		if (key.length != 1 + OSD_KEY_PARTITION_PART + 4)
 			status = OSD_E_MEDIUM;
-		else if (osd_partition_get(objects, NULL, osd_get_be(bytes + 1, 8), &partition) ==
-				 OSD_OK &&
-			 partition->incarnation == osd_get_be(bytes + 9, 4))
+		else if (osd_partition_of_key(objects, (const uint8_t *)key.data + 1, &partition))
 			status = osd_index_reload(objects, partition);
 	}
 	return status;

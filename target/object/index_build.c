@@ -246,8 +246,7 @@ static bool build_key(struct osd_objects *objects, struct osd_bytes key)
 	const uint8_t *bytes = key.data;
 
 	if (key.length != 1 + OSD_KEY_PARTITION_PART + 4 ||
-	    osd_partition_get(objects, NULL, osd_get_be(bytes + 1, 8), &partition) != OSD_OK ||
-	    partition->incarnation != osd_get_be(bytes + 9, 4))
+	    !osd_partition_of_key(objects, bytes + 1, &partition))
 		return true; /* the reaper's */
 	return build_page(objects, partition,
 			  (uint32_t)osd_get_be(bytes + 1 + OSD_KEY_PARTITION_PART, 4));

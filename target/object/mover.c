@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "object/internal.h"
-#include "wire/cursor.h"
 
 #define SCAN_RECORDS  1024u /* records of one scan */
 #define SCAN_HEADS    64u   /* heads moved before the next scan */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "wire/cursor.h"
 
 static struct osd_partition **bucket_of(struct osd_objects *objects, uint64_t id)
 {
@@ -177,4 +178,18 @@ enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *t
 		return OSD_E_NO_PARTITION;
 	*ret_partition = partition;
 	return OSD_OK;
+}
+
+bool osd_partition_of_key(struct osd_objects *objects, const uint8_t *key,
+			  struct osd_partition **partition)
+{
+	uint64_t id = osd_get_be(key, 8);
+
+	if (!*partition || (*partition)->id != id) {
+		osd_partition_put(*partition);
+		*partition = NULL;
+		if (osd_partition_get(objects, NULL, id, partition) != OSD_OK)
+			return false;
+	}
+	return (*partition)->incarnation == osd_get_be(key + 8, 4);
 }

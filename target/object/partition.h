@@ -98,6 +98,10 @@ static inline struct osd_charge_account *osd_account_of(struct osd_partition *pa
 /* The partition, with a reference.  With txn also one that txn has made; txn may be NULL. */
 enum osd_status osd_partition_get(struct osd_objects *objects, struct osd_txn *txn, uint64_t id,
 				  struct osd_partition **ret_partition);
+/* Whether the partition exists whose id and incarnation a key begins with: records of another incarnation belong to a
+ * removed partition of the same id.  *partition, which the caller puts in the end, is that of the last call, or NULL. */
+bool osd_partition_of_key(struct osd_objects *objects, const uint8_t *key,
+			  struct osd_partition **partition);
 /* Another reference; NULL is fine, here and when it is put. */
 static inline struct osd_partition *osd_partition_ref(struct osd_partition *partition)
 {

@@ -4,7 +4,6 @@
  * object, lock them for writing, so the pin ends before them. */
 #include <stdlib.h>
 
-#include "base/util.h"
 #include "object/internal.h"
 
 struct osd_pin {

@@ -196,59 +196,52 @@ enum osd_status osd_index_record_decode(const void *bytes, size_t length,
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
-static struct osd_wr key_begin(struct osd_key *key)
+static void add(struct osd_key *key, uint64_t value, size_t width)
 {
-	return osd_wr_init(key->bytes, sizeof(key->bytes));
+	osd_put_be(key->bytes + key->length, value, width);
+	key->length += width;
 }
 
-static void put_place(struct osd_wr *w, const struct osd_place *place)
+static void add_place(struct osd_key *key, const struct osd_place *place)
 {
-	osd_wr_be(w, place->partition_id, 8);
-	osd_wr_be(w, place->incarnation, 4);
-	osd_wr_be(w, place->object_id, 8);
+	add(key, place->partition_id, 8);
+	add(key, place->incarnation, 4);
+	add(key, place->object_id, 8);
 }
 
 struct osd_key osd_key_partition(uint32_t epoch, uint64_t partition_id)
 {
 	struct osd_key key;
-	struct osd_wr w = key_begin(&key);
 
-	osd_wr_be(&w, epoch, 4);
-	osd_wr_be(&w, partition_id, 8);
-	key.length = osd_wr_used(&w);
+	key.length = 0;
+	add(&key, epoch, 4);
+	add(&key, partition_id, 8);
 	return key;
 }
 
 struct osd_key osd_key_object(const struct osd_place *place)
 {
 	struct osd_key key;
-	struct osd_wr w = key_begin(&key);
 
-	put_place(&w, place);
-	key.length = osd_wr_used(&w);
+	key.length = 0;
+	add_place(&key, place);
 	return key;
 }
 
 struct osd_key osd_key_attribute(const struct osd_place *place, uint32_t page, uint32_t number)
 {
-	struct osd_key key;
-	struct osd_wr w = key_begin(&key);
+	struct osd_key key = osd_key_object(place);
 
-	put_place(&w, place);
-	osd_wr_be(&w, page, 4);
-	osd_wr_be(&w, number, 4);
-	key.length = osd_wr_used(&w);
+	add(&key, page, 4);
+	add(&key, number, 4);
 	return key;
 }
 
 struct osd_key osd_key_member(const struct osd_place *place, uint64_t id)
 {
-	struct osd_key key;
-	struct osd_wr w = key_begin(&key);
+	struct osd_key key = osd_key_object(place);
 
-	put_place(&w, place);
-	osd_wr_be(&w, id, 8);
-	key.length = osd_wr_used(&w);
+	add(&key, id, 8);
 	return key;
 }
 
@@ -260,13 +253,10 @@ struct osd_key osd_key_meta(enum osd_meta_kind kind)
 struct osd_key osd_key_meta_partition(enum osd_meta_kind kind, uint64_t partition_id,
 				      uint32_t incarnation)
 {
-	struct osd_key key;
-	struct osd_wr w = key_begin(&key);
+	struct osd_key key = osd_key_meta(kind);
 
-	osd_wr_be(&w, kind, 1);
-	osd_wr_be(&w, partition_id, 8);
-	osd_wr_be(&w, incarnation, 4);
-	key.length = osd_wr_used(&w);
+	add(&key, partition_id, 8);
+	add(&key, incarnation, 4);
 	return key;
 }
 
@@ -274,32 +264,25 @@ struct osd_key osd_key_index_stage(uint64_t partition_id, uint32_t incarnation, 
 {
 	struct osd_key key = osd_key_meta_partition(OSD_META_INDEX, partition_id, incarnation);
 
-	osd_put_be(key.bytes + key.length, page, 4);
-	key.length += 4;
+	add(&key, page, 4);
 	return key;
 }
 
 struct osd_key osd_key_files(enum osd_meta_kind kind, const struct osd_place *place,
 			     uint64_t generation)
 {
-	struct osd_key key;
-	struct osd_wr w = key_begin(&key);
+	struct osd_key key = osd_key_meta(kind);
 
-	osd_wr_be(&w, kind, 1);
-	put_place(&w, place);
-	osd_wr_be(&w, generation, 8);
-	key.length = osd_wr_used(&w);
+	add_place(&key, place);
+	add(&key, generation, 8);
 	return key;
 }
 
 struct osd_key osd_key_dead_epoch(uint32_t epoch)
 {
-	struct osd_key key;
-	struct osd_wr w = key_begin(&key);
+	struct osd_key key = osd_key_meta(OSD_META_DEAD_EPOCH);
 
-	osd_wr_be(&w, OSD_META_DEAD_EPOCH, 1);
-	osd_wr_be(&w, epoch, 4);
-	key.length = osd_wr_used(&w);
+	add(&key, epoch, 4);
 	return key;
 }
 

@@ -107,7 +107,6 @@ struct osd_index_record {
 #define OSD_PARTITION_RECORD_BYTES 84
 #define OSD_ROOT_RECORD_BYTES	   112
 
-/* Decoders return OSD_E_MEDIUM for values that this release does not know. */
 /* decode: OSD_E_MEDIUM for another length, version or value than any release has written. */
 void osd_record_encode(const struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES]);
 enum osd_status osd_record_decode(const void *bytes, size_t length, struct osd_record *ret_record);

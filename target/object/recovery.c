@@ -119,24 +119,19 @@ static bool add_partition(void *arg, struct osd_bytes key, struct osd_bytes valu
 
 static bool add_mark(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
-	struct osd_objects *objects = arg;
-	const uint8_t *bytes = key.data;
-	struct osd_partition *partition;
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	uint64_t mark;
 
 	if (key.length != 13 || value.length != 8 ||
-	    osd_partition_get(objects, NULL, osd_get_be(bytes + 1, 8), &partition) != OSD_OK)
+	    !osd_partition_of_key(arg, (const uint8_t *)key.data + 1, &partition))
 		return true;
-	if (partition->incarnation == osd_get_be(bytes + 9, 4)) {
-		uint64_t mark = osd_get_be(value.data, 8);
-
-		/* In earlier releases any requested id moved the mark, so the mark may be at the end of
-		 * all ids.  Then the greatest existing id replaces it. */
-		if (mark <= OSD_IDS_COUNTED) {
-			atomic_store(&partition->id_mark, mark);
-			osd_object_count_ids(partition, mark - 1, 1);
-		}
+	/* In earlier releases any requested id moved the mark, so the mark may be at the end of all ids.
+	 * Then the greatest existing id replaces it. */
+	mark = osd_get_be(value.data, 8);
+	if (mark <= OSD_IDS_COUNTED) {
+		atomic_store(&partition->id_mark, mark);
+		osd_object_count_ids(partition, mark - 1, 1);
 	}
-	osd_partition_put(partition);
 	return true;
 }
 
@@ -181,7 +176,10 @@ static enum osd_status load_containers(struct osd_objects *objects)
 /* ---- objects ----------------------------------------------------------------------------- */
 
 struct id_list {
-	struct osd_object_id *list; /* owned */
+	struct {
+		struct osd_object_id id;
+		uint16_t flags; /* of its record */
+	} * list;		/* owned */
 	size_t count, capacity;
 };
 
@@ -190,31 +188,18 @@ struct objects_context {
 	struct osd_partition *partition; /* reference; of the last record */
 	struct id_list open;	  /* objects to settle */
 	struct id_list uncounted; /* objects whose attributes no release has counted yet */
-	struct id_list uncounted_apart;
 	enum osd_status status;
 };
 
-static bool take_partition(struct objects_context *context, const uint8_t *key)
-{
-	uint64_t id = osd_get_be(key, 8);
-
-	if (!context->partition || context->partition->id != id) {
-		osd_partition_put(context->partition);
-		context->partition = NULL;
-		if (osd_partition_get(context->objects, NULL, id, &context->partition) != OSD_OK)
-			return false;
-	}
-	/* Records of another incarnation belong to a removed partition of the same id. */
-	return context->partition->incarnation == osd_get_be(key + 8, 4);
-}
-
-static bool note(struct objects_context *context, struct id_list *ids, uint64_t object_id)
+static bool note(struct objects_context *context, struct id_list *ids, uint64_t object_id,
+		 uint16_t flags)
 {
 	if (!OSD_MAKE_ROOM(ids->list, ids->count, ids->capacity)) {
 		context->status = OSD_E_NO_MEMORY;
 		return false;
 	}
-	ids->list[ids->count++] = (struct osd_object_id){context->partition->id, object_id};
+	ids->list[ids->count].id = (struct osd_object_id){context->partition->id, object_id};
+	ids->list[ids->count++].flags = flags;
 	return true;
 }
 
@@ -246,7 +231,8 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	struct osd_record record;
 	uint64_t id;
 
-	if (key.length != OSD_KEY_OBJECT_PART || !take_partition(context, key.data))
+	if (key.length != OSD_KEY_OBJECT_PART ||
+	    !osd_partition_of_key(context->objects, key.data, &context->partition))
 		return true;
 	context->status = osd_record_decode(value.data, value.length, &record);
 	if (context->status != OSD_OK)
@@ -268,16 +254,13 @@ static bool count_object(void *arg, struct osd_bytes key, struct osd_bytes value
 	osd_object_count_ids(partition, id, 1);
 	atomic_fetch_add(&context->objects->object_count, 1);
 	if (record.attribute_units == OSD_UNITS_UNKNOWN) {
-		if (!note(context,
-			  account == &partition->data ? &context->uncounted
-						      : &context->uncounted_apart,
-			  id))
+		if (!note(context, &context->uncounted, id, record.flags))
 			return false;
 	} else if (record.attribute_units) {
 		osd_charge_found(context->objects, account, OSD_CHARGE_ATTRIBUTES,
 				 (uint64_t)record.attribute_units * OSD_UNIT_BYTES);
 	}
-	return !is_unsettled(context, &record) || note(context, &context->open, id);
+	return !is_unsettled(context, &record) || note(context, &context->open, id, record.flags);
 }
 
 /* The length of an object whose head is absent.  If there is a tail, the tail gives it.  Otherwise the
@@ -343,14 +326,11 @@ static enum osd_status load_objects(struct osd_objects *objects)
 	if (status == OSD_OK)
 		status = context.status;
 	for (size_t i = 0; status == OSD_OK && i < context.uncounted.count; i++)
-		status = osd_attr_charge_object(objects, context.uncounted.list[i], 0);
-	for (size_t i = 0; status == OSD_OK && i < context.uncounted_apart.count; i++)
-		status = osd_attr_charge_object(objects, context.uncounted_apart.list[i],
-						OSD_REC_SURROGATE);
+		status = osd_attr_charge_object(objects, context.uncounted.list[i].id,
+						context.uncounted.list[i].flags);
 	for (size_t i = 0; status == OSD_OK && i < context.open.count; i++)
-		status = settle_after_crash(objects, context.open.list[i]);
+		status = settle_after_crash(objects, context.open.list[i].id);
 	free(context.uncounted.list);
-	free(context.uncounted_apart.list);
 	free(context.open.list);
 	return status;
 }

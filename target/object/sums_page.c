@@ -2,7 +2,6 @@
 /* sums_page.c -- attribute page B000_0004h of the root: checksums and the scrub.  Two of its numbers can be
  * set: 2 starts and stops the scrub, 3 is its rate until the target ends. */
 
-#include "base/util.h"
 #include "object/internal.h"
 #include "wire/cursor.h"
 #include "wire/osd2.h"

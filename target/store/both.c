@@ -11,7 +11,6 @@
 
 #include "base/lock.h"
 #include "base/thread.h"
-#include "base/util.h"
 #include "store/freeze.h"
 
 #define RINGS	     16u /* kept; further concurrent calls make their own */
