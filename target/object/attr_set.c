@@ -194,12 +194,11 @@ static void run_max_length(struct osd_txn *txn, struct osd_effect *effect, bool 
 
 static enum osd_status set_max_length(struct osd_txn *txn, uint64_t value)
 {
-	struct osd_effect *effect = osd_txn_effect(txn, run_max_length);
+	enum osd_status status = osd_txn_add_effect(
+		txn, (struct osd_effect){.run = run_max_length, .id = txn->id, .value = value});
 
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->id = txn->id;
-	effect->value = value;
+	if (status != OSD_OK)
+		return status;
 	txn->record.max_length = value;
 	txn->dirty = true;
 	return OSD_OK;
@@ -246,12 +245,11 @@ static void run_tag(struct osd_txn *txn, struct osd_effect *effect, bool committ
 static enum osd_status set_tag(struct osd_txn *txn, uint64_t value)
 {
 	uint32_t page = osd_page_base(osd_txn_type(txn)) + OSD_REL_SECURITY;
-	struct osd_effect *effect = osd_txn_effect(txn, run_tag);
+	enum osd_status status = osd_txn_add_effect(
+		txn, (struct osd_effect){.run = run_tag, .id = txn->id, .value = value});
 
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->id = txn->id;
-	effect->value = value;
+	if (status != OSD_OK)
+		return status;
 	txn->record.policy_tag = (uint32_t)value;
 	txn->dirty = true;
 	return osd_attr_stored_set(txn, page, OSD_SEC_TAG, NULL, 0); /* the first release's */

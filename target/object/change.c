@@ -366,15 +366,15 @@ static enum osd_status change_in(struct osd_txn *txn, void *arg)
 	struct change_work *work = arg;
 	struct change_run *run = work->run;
 	const struct osd_change_with *with = work->with;
-	struct osd_effect *effect = osd_txn_effect(txn, run_committed);
-	enum osd_status status =
-		effect ? osd_txn_take(txn, run->object->id, true) : OSD_E_NO_MEMORY;
+	enum osd_status status = osd_txn_take(txn, run->object->id, true);
 
 	if (status == OSD_OK && txn->record.generation != run->object->generation)
 		status = OSD_E_NO_OBJECT; /* a later object under the same id */
+	if (status == OSD_OK)
+		status = osd_txn_add_effect(txn,
+					    (struct osd_effect){.run = run_committed, .arg = run});
 	if (status != OSD_OK)
 		return status;
-	effect->arg = run;
 	put_record(run, &txn->record);
 	txn->dirty = true;
 	txn->changing = run->object;

@@ -318,12 +318,13 @@ static void run_put(struct osd_txn *txn, struct osd_effect *effect, bool committ
 /* The partition is held, and the record is complete. */
 static enum osd_status begin_put(struct osd_txn *txn, struct osd_draft *draft)
 {
-	struct osd_effect *effect = osd_txn_effect(txn, run_put);
-	enum osd_status status = effect ? osd_txn_let_go(txn) : OSD_E_NO_MEMORY;
+	enum osd_status status =
+		osd_txn_add_effect(txn, (struct osd_effect){.run = run_put, .arg = draft});
 
+	if (status == OSD_OK)
+		status = osd_txn_let_go(txn);
 	if (status != OSD_OK)
 		return status;
-	effect->arg = draft;
 	draft->record.reserved_bytes = draft->record.length;
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		draft->record.times[i] = txn->now_ms;

@@ -187,19 +187,17 @@ static enum osd_status heads_set(void *context, struct osd_txn *txn, struct osd_
 				 size_t length)
 {
 	uint64_t wanted = length && length <= 8 ? osd_get_be(value, length) : 0;
-	struct osd_effect *effect;
+	enum osd_status status;
 
 	(void)context, (void)id;
 	if (!osd_heads_two_roots(txn->objects) || !is_setting(number, wanted, length))
 		return OSD_E_PARAM_FIELD;
-	effect = osd_txn_effect(txn, run_setting);
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->generation = number;
-	effect->value = wanted;
-	return number == OSD_HEADS_DRAIN
+	status = osd_txn_add_effect(
+		txn,
+		(struct osd_effect){.run = run_setting, .generation = number, .value = wanted});
+	return status == OSD_OK && number == OSD_HEADS_DRAIN
 		       ? osd_attr_stored_set(txn, page, number, value, wanted ? length : 0)
-		       : OSD_OK;
+		       : status;
 }
 
 const struct osd_page_provider osd_heads_root_page = {

@@ -106,19 +106,16 @@ static void run_hooks(struct osd_txn *txn, struct osd_effect *effect, bool commi
 static enum osd_status note_change(struct osd_txn *txn)
 {
 	const struct osd_place place = txn->partition ? txn->place : osd_root_place(txn->objects);
-	struct osd_effect *effect = osd_txn_effect(txn, run_hooks);
+	struct osd_effect effect = {.run = run_hooks, .id = txn->id, .partition = txn->partition};
 	unsigned mask;
-	enum osd_status status =
-		effect ? find_mask(txn->objects, txn->kv, osd_txn_type(txn), &place, &mask)
-		       : OSD_E_NO_MEMORY;
+	enum osd_status status = find_mask(txn->objects, txn->kv, osd_txn_type(txn), &place, &mask);
 
 	if (status != OSD_OK)
 		return status;
-	effect->id = txn->id;
-	effect->value = (atomic_fetch_add(&txn->objects->hook_changes, 1) + 1) << 8 | mask;
-	effect->partition = osd_partition_ref(txn->partition);
-	if (txn->id.object_id == 0)
-		return OSD_OK;
+	effect.value = (atomic_fetch_add(&txn->objects->hook_changes, 1) + 1) << 8 | mask;
+	status = osd_txn_add_effect(txn, effect);
+	if (status != OSD_OK || txn->id.object_id == 0)
+		return status;
 	txn->record.flags = (uint16_t)((txn->record.flags & ~(OSD_REC_CHECKED | OSD_REC_FOLLOWED)) |
 				       mask << OSD_REC_HOOKS_SHIFT);
 	txn->dirty = true;

@@ -282,13 +282,10 @@ static void run_changed(struct osd_txn *txn, struct osd_effect *effect, bool com
 static enum osd_status change_stage(struct osd_txn *txn, uint32_t page, enum osd_index_stage stage)
 {
 	struct osd_index_record record = {.stage = stage};
-	struct osd_effect *effect = osd_txn_effect(txn, run_changed);
+	enum osd_status status = osd_txn_add_effect(
+		txn, (struct osd_effect){.run = run_changed, .partition = txn->partition});
 
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->id = (struct osd_object_id){txn->id.partition_id, UINT64_MAX};
-	effect->partition = osd_partition_ref(txn->partition);
-	return osd_index_put(txn->kv, txn->partition, page, &record);
+	return status == OSD_OK ? osd_index_put(txn->kv, txn->partition, page, &record) : status;
 }
 
 static enum osd_status declare(struct osd_txn *txn, uint32_t page, enum osd_index_stage before)

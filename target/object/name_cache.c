@@ -62,13 +62,12 @@ static void end_change(struct osd_txn *txn, struct osd_effect *effect, bool comm
 enum osd_status osd_name_cache_change(struct osd_txn *txn, const struct osd_place *place)
 {
 	size_t index = mark_index(place->partition_id, place->object_id);
-	struct osd_effect *effect = osd_txn_effect(txn, end_change);
+	enum osd_status status =
+		osd_txn_add_effect(txn, (struct osd_effect){.run = end_change, .value = index});
 
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->value = index;
-	atomic_fetch_add(&txn->objects->names->marks[index], 1);
-	return OSD_OK;
+	if (status == OSD_OK)
+		atomic_fetch_add(&txn->objects->names->marks[index], 1);
+	return status;
 }
 
 struct osd_name_mark osd_name_mark(const struct osd_name_cache *cache, uint64_t partition_id,

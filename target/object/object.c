@@ -143,17 +143,15 @@ static void run_surrogate(struct osd_txn *txn, struct osd_effect *effect, bool c
 enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished)
 {
 	enum osd_status status = osd_txn_take(txn, id, true);
-	struct osd_effect *effect;
 
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_NO_OBJECT;
+	if (status == OSD_OK)
+		status = osd_txn_add_effect(
+			txn,
+			(struct osd_effect){.run = run_surrogate, .id = id, .value = unfinished});
 	if (status != OSD_OK)
 		return status;
-	effect = osd_txn_effect(txn, run_surrogate);
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->id = id;
-	effect->value = unfinished;
 	txn->record.flags = (uint16_t)(unfinished ? txn->record.flags | OSD_REC_UNFINISHED
 						  : txn->record.flags & ~OSD_REC_UNFINISHED);
 	txn->dirty = true;

@@ -305,7 +305,7 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 	struct osd_key key =
 		osd_key_meta_partition(OSD_META_ID_MARK, partition->id, partition->incarnation);
 	uint64_t next = atomic_load(&partition->next_object_id);
-	struct osd_effect *effect;
+	enum osd_status status;
 	uint8_t bytes[8];
 
 	if (txn->id.object_id < atomic_load(&partition->id_mark))
@@ -313,11 +313,10 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 	if (txn->id.object_id >= OSD_IDS_COUNTED)
 		return OSD_OK;
 	next = OSD_MAX(next, txn->id.object_id + 1);
-	effect = osd_txn_effect(txn, run_marked);
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->value = next;
-	effect->partition = osd_partition_ref(partition);
+	status = osd_txn_add_effect(
+		txn, (struct osd_effect){.run = run_marked, .value = next, .partition = partition});
+	if (status != OSD_OK)
+		return status;
 	osd_put_be(bytes, next, sizeof(bytes));
 	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, 8},
 			  0);
@@ -358,7 +357,7 @@ static enum osd_status leave_files_to_reaper(struct osd_txn *txn, uint64_t gener
 enum osd_status osd_object_remove_record(struct osd_txn *txn)
 {
 	struct osd_key key = osd_key_object(&txn->place);
-	struct osd_effect *effect;
+	struct osd_effect effect;
 	enum osd_status status = osd_attr_uncharge_all(txn);
 
 	osd_created_gone(txn->objects, txn->id, txn->record.times[OSD_T_CREATED]);
@@ -377,16 +376,19 @@ enum osd_status osd_object_remove_record(struct osd_txn *txn)
 					txn->id.object_id, 1, false);
 	if (status != OSD_OK)
 		return status;
-	effect = osd_txn_effect(txn, run_removed);
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->id = txn->id;
-	effect->value = txn->record.length;
-	effect->generation = txn->record.generation;
-	effect->head_part = osd_head_part(txn->record.head_bytes, txn->record.length);
-	effect->head_on = txn->record.head_on;
-	effect->arg = osd_txn_account(txn);
-	effect->partition = osd_partition_ref(txn->partition);
+	effect = (struct osd_effect){
+		.run = run_removed,
+		.id = txn->id,
+		.value = txn->record.length,
+		.generation = txn->record.generation,
+		.head_part = osd_head_part(txn->record.head_bytes, txn->record.length),
+		.head_on = txn->record.head_on,
+		.arg = osd_txn_account(txn),
+		.partition = txn->partition,
+	};
+	status = osd_txn_add_effect(txn, effect);
+	if (status != OSD_OK)
+		return status;
 	txn->dirty = false;
 	return osd_txn_let_go(txn);
 }

@@ -122,11 +122,8 @@ void osd_partitions_forget(struct osd_objects *objects)
 
 /* ---- lookup ------------------------------------------------------------------------------ */
 
-/* effect: partition NULL means that its creation failed and that it is not counted. */
 void osd_partition_created(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	if (!effect->partition)
-		return;
 	if (committed)
 		osd_partition_insert(txn->objects, effect->partition);
 	else

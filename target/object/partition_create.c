@@ -68,8 +68,8 @@ static void inherit(const struct osd_root_record *root, uint64_t now_ms,
 static enum osd_status make(struct osd_txn *txn, struct osd_root_record *root,
 			    uint64_t requested_id, uint64_t *ret_id)
 {
+	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	struct osd_partition_record record;
-	struct osd_effect *effect;
 	enum osd_status status;
 
 	inherit(root, txn->now_ms, &record);
@@ -83,12 +83,12 @@ static enum osd_status make(struct osd_txn *txn, struct osd_root_record *root,
 		status = osd_root_store(txn, root);
 	if (status != OSD_OK)
 		return status;
-	effect = osd_txn_effect(txn, osd_partition_created);
-	if (!effect)
+	partition = osd_partition_new(*ret_id, &record);
+	if (!partition)
 		return OSD_E_NO_MEMORY;
-	effect->id = (struct osd_object_id){*ret_id, 0};
-	effect->partition = osd_partition_new(*ret_id, &record);
-	return effect->partition ? OSD_OK : OSD_E_NO_MEMORY;
+	return osd_txn_add_effect(txn, (struct osd_effect){.run = osd_partition_created,
+							   .id = {*ret_id, 0},
+							   .partition = partition});
 }
 
 enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id, uint64_t *ret_id)
@@ -118,8 +118,8 @@ enum osd_status osd_partition_create(struct osd_txn *txn, uint64_t requested_id,
 enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id, bool contents)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
+	const struct osd_object_id id = {partition_id, 0};
 	struct osd_key key, dead;
-	struct osd_effect *effect;
 	enum osd_status status = osd_txn_let_go(txn);
 
 	if (status == OSD_OK)
@@ -131,7 +131,7 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 	if (status == OSD_OK)
 		status = osd_view_removed(txn, partition);
 	if (status == OSD_OK)
-		status = osd_txn_take(txn, (struct osd_object_id){partition_id, 0}, true);
+		status = osd_txn_take(txn, id, true);
 	if (status == OSD_OK)
 		status = txn->objects->unname(txn);
 	if (status == OSD_OK)
@@ -146,13 +146,11 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 	if (status == OSD_OK)
 		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
 				    (struct osd_bytes){"", 0}, 0);
-	if (status != OSD_OK)
-		return status;
-	effect = osd_txn_effect(txn, osd_partition_removed);
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->id = (struct osd_object_id){partition_id, 0};
-	effect->partition = OSD_STEAL(partition);
-	status = osd_stack_removed(txn, true);
-	return status == OSD_OK ? osd_note_removal(txn, effect->id) : status;
+	if (status == OSD_OK)
+		status = osd_txn_add_effect(txn, (struct osd_effect){.run = osd_partition_removed,
+								     .id = id,
+								     .partition = partition});
+	if (status == OSD_OK)
+		status = osd_stack_removed(txn, true);
+	return status == OSD_OK ? osd_note_removal(txn, id) : status;
 }

@@ -71,7 +71,7 @@ enum osd_status osd_stack_removed(struct osd_txn *txn, bool partition)
 {
 	if (!partition && !(txn->record.flags & OSD_REC_STACKED))
 		return OSD_OK;
-	return osd_txn_effect(txn, run_changed) ? OSD_OK : OSD_E_NO_MEMORY;
+	return osd_txn_add_effect(txn, (struct osd_effect){.run = run_changed});
 }
 
 /* Stages that another transaction has just committed may concern the members, too: so the partition is read after
@@ -84,12 +84,8 @@ static void run_members(struct osd_txn *txn, struct osd_effect *effect, bool com
 
 enum osd_status osd_stack_members_changed(struct osd_txn *txn)
 {
-	struct osd_effect *effect = osd_txn_effect(txn, run_members);
-
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->partition = osd_partition_ref(txn->partition);
-	return OSD_OK;
+	return osd_txn_add_effect(
+		txn, (struct osd_effect){.run = run_members, .partition = txn->partition});
 }
 
 uint64_t osd_stacks_changes(const struct osd_objects *objects)
@@ -123,29 +119,27 @@ static enum osd_status has_values(struct osd_objects *objects, struct osd_kv_txn
 /* A partition or the root, whose values are locked: so the later change has the higher number. */
 static enum osd_status note_above(struct osd_txn *txn)
 {
-	struct osd_effect *effect = osd_txn_effect(txn, run_stacked);
+	struct osd_effect effect = {.run = run_stacked, .partition = txn->partition};
 	const struct osd_place root = osd_root_place(txn->objects);
-	bool any = false;
+	bool any;
 	enum osd_status status =
-		effect ? has_values(txn->objects, txn->kv, txn->partition ? &txn->place : &root,
-				    osd_stack_page(osd_txn_type(txn)), &any)
-		       : OSD_E_NO_MEMORY;
+		has_values(txn->objects, txn->kv, txn->partition ? &txn->place : &root,
+			   osd_stack_page(osd_txn_type(txn)), &any);
 
 	if (status != OSD_OK)
 		return status;
-	effect->value = (atomic_fetch_add(&txn->objects->stack_numbers, 1) + 1) << 8 | any;
-	effect->partition = osd_partition_ref(txn->partition);
-	return OSD_OK;
+	effect.value = (atomic_fetch_add(&txn->objects->stack_numbers, 1) + 1) << 8 | any;
+	return osd_txn_add_effect(txn, effect);
 }
 
 static enum osd_status note_there(struct osd_txn *txn)
 {
-	struct osd_effect *effect = osd_txn_effect(txn, run_stacked);
+	enum osd_status status = osd_txn_add_effect(
+		txn, (struct osd_effect){
+			     .run = run_stacked, .id = txn->id, .partition = txn->partition});
 
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->id = txn->id;
-	effect->partition = osd_partition_ref(txn->partition);
+	if (status != OSD_OK)
+		return status;
 	txn->record.flags |= OSD_REC_STACKED;
 	txn->dirty = true;
 	return OSD_OK;
@@ -155,12 +149,11 @@ static enum osd_status note_there(struct osd_txn *txn)
 static enum osd_status note_removed(struct osd_txn *txn)
 {
 	bool any;
-	enum osd_status status;
+	enum osd_status status = osd_txn_add_effect(txn, (struct osd_effect){.run = run_changed});
 
-	if (!osd_txn_effect(txn, run_changed))
-		return OSD_E_NO_MEMORY;
-	status = has_values(txn->objects, txn->kv, &txn->place, osd_stack_page(osd_txn_type(txn)),
-			    &any);
+	if (status == OSD_OK)
+		status = has_values(txn->objects, txn->kv, &txn->place,
+				    osd_stack_page(osd_txn_type(txn)), &any);
 	if (status != OSD_OK || any)
 		return status;
 	txn->record.flags = (uint16_t)(txn->record.flags & ~OSD_REC_STACKED);

@@ -120,17 +120,13 @@ static enum osd_status page_set(void *context, struct osd_txn *txn, struct osd_o
 	bool is_state = number == STATE && length == 1 && wanted <= 1;
 	bool is_rate = number == RATE && length == 8 && wanted >= OSD_SCRUB_RATE_MIN &&
 		       wanted <= OSD_SCRUB_RATE_MAX;
-	struct osd_effect *effect;
 
 	(void)context, (void)id, (void)page;
 	if (!txn->objects->sums.kept || !(is_state || is_rate))
 		return OSD_E_PARAM_FIELD;
-	effect = osd_txn_effect(txn, run_setting);
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->generation = number;
-	effect->value = wanted;
-	return OSD_OK;
+	return osd_txn_add_effect(
+		txn,
+		(struct osd_effect){.run = run_setting, .generation = number, .value = wanted});
 }
 
 const struct osd_page_provider osd_sums_root_page = {

@@ -148,6 +148,8 @@ enum osd_status osd_txn_let_go(struct osd_txn *txn);
 struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,
 					      bool committed));
+/* Adds it with a reference of its own to the partition. */
+enum osd_status osd_txn_add_effect(struct osd_txn *txn, struct osd_effect effect);
 enum osd_object_type osd_txn_type(const struct osd_txn *txn);
 /* The account of the object at hand; NULL: the root. */
 struct osd_charge_account *osd_txn_account(struct osd_txn *txn);

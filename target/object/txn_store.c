@@ -124,6 +124,17 @@ struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 	return effect;
 }
 
+enum osd_status osd_txn_add_effect(struct osd_txn *txn, struct osd_effect effect)
+{
+	struct osd_effect *added = osd_txn_effect(txn, effect.run);
+
+	if (!added)
+		return OSD_E_NO_MEMORY;
+	*added = effect;
+	osd_partition_ref(effect.partition);
+	return OSD_OK;
+}
+
 void osd_txn_release_reads(struct osd_txn *txn)
 {
 	if ((txn->flags & OSD_TXN_READ_ONLY) && txn->kv)
@@ -139,13 +150,10 @@ static void run_callback(struct osd_txn *txn, struct osd_effect *effect, bool co
 enum osd_status osd_txn_on_end(struct osd_txn *txn, void (*fn)(void *arg, bool committed),
 			       void *arg)
 {
-	struct osd_effect *effect = osd_txn_effect(txn, run_callback);
+	enum osd_status status = osd_txn_add_effect(
+		txn, (struct osd_effect){.run = run_callback, .fn = fn, .arg = arg});
 
-	if (!effect) {
+	if (status != OSD_OK)
 		fn(arg, false);
-		return OSD_E_NO_MEMORY;
-	}
-	effect->fn = fn;
-	effect->arg = arg;
-	return OSD_OK;
+	return status;
 }

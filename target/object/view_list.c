@@ -289,7 +289,6 @@ static enum osd_status join(struct osd_txn *txn, const struct osd_partition *vie
 static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition,
 			    const struct osd_view *view)
 {
-	struct osd_effect *effect;
 	enum osd_status status = osd_partition_check_empty(txn, partition, true);
 
 	if (status == OSD_E_NOT_EMPTY)
@@ -302,11 +301,8 @@ static enum osd_status make(struct osd_txn *txn, struct osd_partition *partition
 		return status;
 	atomic_fetch_or(&partition->stacked, 1);
 	atomic_store(&partition->shows, true);
-	effect = osd_txn_effect(txn, run_is_view);
-	if (!effect)
-		return OSD_E_NO_MEMORY;
-	effect->partition = osd_partition_ref(partition);
-	return OSD_OK;
+	return osd_txn_add_effect(txn,
+				  (struct osd_effect){.run = run_is_view, .partition = partition});
 }
 
 enum osd_status osd_view_set(struct osd_txn *txn, uint64_t partition_id, const uint8_t *value,
