@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* attr_class.c -- which attribute pages an object can have, and whether the application, the standard or
  * the target keeps each of them. */
-#include "object/internal.h"
+#include "object/attr_table.h"
 
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ enum osd_page_class osd_attr_classify(const struct osd_txn *txn, uint32_t page,
 	if (page < base || relative >= OSD_PAGE_PARTITION_BASE)
 		return OSD_PAGE_BAD;
 	*ret_relative = relative;
-	if (osd_std_has_page(type, relative))
+	if (osd_std_page(type, relative))
 		return OSD_PAGE_STANDARD;
 	if (type == OSD_USER_OBJECT && relative == REL_COUNTERS)
 		return OSD_PAGE_OPEN;
@@ -81,7 +81,7 @@ enum osd_status osd_attr_pages(struct osd_txn *txn, struct osd_numbers *pages)
 	enum osd_status status = osd_attr_stored_pages(txn, &found);
 
 	for (uint32_t i = 0; fits && i < REL_STD_PAGES; i++)
-		if (osd_std_has_page(type, i))
+		if (osd_std_page(type, i))
 			fits = osd_numbers_add(&found, osd_page_base(type) + i);
 	for (size_t i = 0; fits && i < txn->objects->provider_count; i++)
 		if (osd_attr_provider_fits(txn, txn->objects->providers[i]->page))

@@ -72,23 +72,13 @@ static enum osd_status put_form(struct osd_txn *txn, const struct osd_std_page *
 	return status;
 }
 
-static size_t form_bytes(const struct osd_std_page *page)
-{
-	size_t bytes = 0;
-
-	for (const struct osd_form_field *field = page ? page->form : NULL; field && field->width;
-	     field++)
-		bytes += (size_t)field->width * OSD_MAX(field->repeat, 1);
-	return bytes;
-}
-
 /* Header and fields of a page of that many bytes, as much of it as fits. */
 static enum osd_status place_form(struct osd_txn *txn, uint32_t number,
 				  const struct osd_std_page *page,
 				  const struct osd_membership *memberships, size_t count,
 				  uint8_t *buffer, size_t capacity, size_t *ret_length)
 {
-	size_t length = PAGE_HEADER + form_bytes(page) + 8 * count;
+	size_t length = PAGE_HEADER + osd_form_bytes(page ? page->form : NULL) + 8 * count;
 	OSD_CLEANUP_FREE uint8_t *bytes = malloc(length);
 	struct osd_wr w = osd_wr_init(bytes, length);
 	enum osd_status status = OSD_OK;
@@ -101,12 +91,9 @@ static enum osd_status place_form(struct osd_txn *txn, uint32_t number,
 		status = put_form(txn, page, &w);
 	for (size_t i = 0; i < count; i++)
 		osd_wr_be(&w, memberships[i].collection, 8);
-	if (status != OSD_OK)
-		return status;
-	if (capacity)
-		memcpy(buffer, bytes, OSD_MIN(capacity, length));
-	*ret_length = length;
-	return OSD_OK;
+	if (status == OSD_OK)
+		osd_value_put(bytes, length, buffer, capacity, ret_length);
+	return status;
 }
 
 static enum osd_status place_provided(struct osd_txn *txn, const struct osd_page_provider *provider,
@@ -122,10 +109,7 @@ static enum osd_status place_provided(struct osd_txn *txn, const struct osd_page
 		return status;
 	osd_wr_be(&w, provider->page, 4);
 	osd_wr_be(&w, length, 4);
-	length += PAGE_HEADER;
-	if (capacity)
-		memcpy(buffer, bytes, OSD_MIN(capacity, length));
-	*ret_length = length;
+	osd_value_put(bytes, PAGE_HEADER + length, buffer, capacity, ret_length);
 	return OSD_OK;
 }
 

@@ -15,7 +15,8 @@
 #include "object/key_record.h"
 #include "wire/continuation.h"
 
-enum { R = 1, P = 2, C = 4, U = 8 }; /* object types of a row */
+/* object types of a row */
+enum { R = OSD_ROOT, P = OSD_PARTITION, C = OSD_COLLECTION, U = OSD_USER_OBJECT };
 
 #define NEVER	  OSD_SET_NEVER
 #define CLIENT	  OSD_SET_CLIENT
@@ -289,24 +290,24 @@ static const struct osd_std_page pages[] = {
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
-static uint8_t type_bit(enum osd_object_type type)
+uint32_t osd_page_base(enum osd_object_type type)
 {
 	switch (type) {
 	case OSD_ROOT:
-		return R;
+		return OSD_PAGE_ROOT_BASE;
 	case OSD_PARTITION:
-		return P;
+		return OSD_PAGE_PARTITION_BASE;
 	case OSD_COLLECTION:
-		return C;
+		return OSD_PAGE_COLLECTION_BASE;
 	case OSD_USER_OBJECT:
 		break;
 	}
-	return U;
+	return 0;
 }
 
 static bool is_on(const struct osd_std_row *row, enum osd_object_type type, uint32_t relative)
 {
-	return row->relative == relative && (row->types & type_bit(type));
+	return row->relative == relative && (row->types & type);
 }
 
 const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative,
@@ -331,24 +332,25 @@ const struct osd_std_row *osd_std_next(enum osd_object_type type, uint32_t relat
 const struct osd_std_page *osd_std_page(enum osd_object_type type, uint32_t relative)
 {
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(pages); i++)
-		if (pages[i].type == type_bit(type) && pages[i].relative == relative)
+		if (pages[i].type == type && pages[i].relative == relative)
 			return &pages[i];
 	return NULL;
 }
 
-bool osd_std_has_page(enum osd_object_type type, uint32_t relative)
+size_t osd_form_bytes(const struct osd_form_field *form)
 {
-	return osd_std_page(type, relative) != NULL;
+	size_t bytes = 0;
+
+	for (; form && form->width; form++)
+		bytes += (size_t)form->width * OSD_MAX(form->repeat, 1);
+	return bytes;
 }
 
 /* ---- for people -------------------------------------------------------------------------- */
 
-static uint32_t base_of(uint8_t type)
+static uint32_t number_of(const struct osd_std_page *page)
 {
-	return type == R   ? OSD_PAGE_ROOT_BASE
-	       : type == P ? OSD_PAGE_PARTITION_BASE
-	       : type == C ? OSD_PAGE_COLLECTION_BASE
-			   : 0;
+	return osd_page_base(page->type) + page->relative;
 }
 
 static void print_row(FILE *out, const struct osd_std_page *page, const struct osd_std_row *row)
@@ -364,34 +366,24 @@ static void print_row(FILE *out, const struct osd_std_page *page, const struct o
 		snprintf(lengths, sizeof(lengths), "%u", row->max_length);
 	else
 		snprintf(lengths, sizeof(lengths), "%u-%u", row->min_length, row->max_length);
-	fprintf(out, "%08" PRIX32 "\t%s\t%s\t%s\t%s\t%s\n", base_of(page->type) + page->relative,
-		page->name, numbers, lengths, settable[row->settable], row->what);
-}
-
-static size_t form_bytes(const struct osd_form_field *form)
-{
-	size_t bytes = 0;
-
-	for (; form->width; form++)
-		bytes += (size_t)form->width * OSD_MAX(form->repeat, 1);
-	return bytes;
+	fprintf(out, "%08" PRIX32 "\t%s\t%s\t%s\t%s\t%s\n", number_of(page), page->name, numbers,
+		lengths, settable[row->settable], row->what);
 }
 
 void osd_attr_print_table(FILE *out)
 {
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(pages); i++) {
 		const struct osd_std_page *page = &pages[i];
-		const struct osd_std_row itself = {page->type, page->relative, 0,   0, 40, 40,
-						   NEVER,      OSD_V_DIRECTORY, 0, ANY,
-						   "page identification"};
+		const struct osd_std_row itself = {.max_length = OSD_PAGE_IDENTIFICATION,
+						   .min_length = OSD_PAGE_IDENTIFICATION,
+						   .what = "page identification"};
+		const struct osd_std_row *row = NULL;
 
 		print_row(out, page, &itself);
-		for (size_t j = 0; j < OSD_ARRAY_SIZE(rows); j++)
-			if ((rows[j].types & page->type) && rows[j].relative == page->relative)
-				print_row(out, page, &rows[j]);
+		while ((row = osd_std_next(page->type, page->relative, row)))
+			print_row(out, page, row);
 		if (page->form)
 			fprintf(out, "%08" PRIX32 "\t%s\tform\t%zu\tno\tlength of the page form\n",
-				base_of(page->type) + page->relative, page->name,
-				form_bytes(page->form));
+				number_of(page), page->name, osd_form_bytes(page->form));
 	}
 }

@@ -64,7 +64,7 @@ enum osd_value_rule {
 };
 
 struct osd_std_row {
-	uint8_t types, relative; /* who has it, a bit for each type; on which page */
+	uint8_t types, relative; /* who has it: the codes of types are bits; on which page */
 	uint32_t first, last;	 /* numbers */
 	uint16_t min_length, max_length;
 	enum osd_settable settable;
@@ -96,11 +96,12 @@ struct osd_form_field {
 #define OSD_FORM_KEYS_VALID 0xfffffff1u /* which key identifiers exist, as bits */
 
 struct osd_std_page {
-	uint8_t type, relative; /* type: its bit, as in osd_std_row */
+	uint8_t type, relative;
 	const char *name;
 	const struct osd_form_field *form; /* NULL: none, or the list of memberships */
 };
 
+size_t osd_form_bytes(const struct osd_form_field *form); /* NULL: 0 */
 /* NULL: the standard has no such attribute, or page. */
 const struct osd_std_row *osd_std_find(enum osd_object_type type, uint32_t relative,
 				       uint32_t number);

@@ -60,7 +60,6 @@ bool osd_attr_page_is_open(const struct osd_txn *txn, uint32_t page);
 bool osd_attr_page_fits(const struct osd_txn *txn, uint32_t page);
 
 /* Standard pages: relative numbers 0 to 6 of the object's own range, if its type has them. */
-bool osd_std_has_page(enum osd_object_type type, uint32_t relative);
 enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t number,
 			    uint8_t *buffer, size_t capacity, size_t *ret_length);
 enum osd_status osd_std_set(struct osd_txn *txn, uint32_t relative, uint32_t number,

@@ -28,8 +28,6 @@ void osd_heads_init(struct osd_objects *objects, const struct osd_heads_config *
 	heads->high = config->high_percent ? config->high_percent : HIGH_PERCENT;
 	heads->low = config->low_percent ? config->low_percent : LOW_PERCENT;
 	heads->rate = config->move_rate ? config->move_rate : MOVE_RATE;
-	heads->commands_queued = config->commands_queued;
-	heads->context = config->context;
 	heads->wanted = true; /* the last run may have left something */
 }
 

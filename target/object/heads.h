@@ -24,8 +24,6 @@ struct osd_heads {
 	_Atomic uint64_t high, low;  /* percent of the SSD */
 	_Atomic uint64_t rate;	     /* bytes per second that the mover copies at most */
 	_Atomic uint64_t draining;   /* 0, 1 */
-	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
-	void *context;
 	/* osd_head_escape.  open.c sets it, since head_move.c itself uses files that call it. */
 	bool (*escape)(struct osd_object *object);
 	/* State */
@@ -105,7 +103,5 @@ bool osd_head_escape(struct osd_object *object);
 uint64_t osd_mover_check(void *objects);
 void osd_mover_work(void *objects);
 void osd_kick_mover(struct osd_objects *objects);
-/* Waits so long, or until the store is being closed (then false). */
-bool osd_upkeep_pause(struct osd_objects *objects, uint64_t usec);
 
 #endif

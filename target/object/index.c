@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "object/attr_table.h"
 #include "object/query.h"
 #include "object/value_index.h"
 #include "wire/cursor.h"
@@ -19,7 +20,7 @@ static bool may_declare(const struct osd_objects *objects, uint32_t page)
 		return false;
 	if (page >= RESERVED_FIRST && page <= RESERVED_LAST)
 		return false;
-	return page == OSD_REL_INFORMATION || !osd_std_has_page(OSD_USER_OBJECT, page);
+	return page == OSD_REL_INFORMATION || !osd_std_page(OSD_USER_OBJECT, page);
 }
 
 /* ---- in the store ------------------------------------------------------------------------ */

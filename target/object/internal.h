@@ -71,6 +71,8 @@ struct osd_objects {
 	struct osd_fault_plan *faults; /* owned; of the library for tests (store/stand_in.h) */
 	enum osd_kv_commit commit; /* for OSD_COMMIT_PROCESS */
 	bool sync_data;		   /* durability = sync */
+	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
+	void *context;
 	struct osd_heads heads;
 	struct osd_sums sums;
 	uint8_t method; /* methods.c */

@@ -26,23 +26,15 @@
 #define SSD_FAILURES  16u		   /* then this pass brings no more heads to the SSD */
 /* the charge of a move against the rate, for its commits and syncs */
 #define LEAST_CHARGED (UINT64_C(64) << 10)
-#define BUSY_STEPS    100
-#define BUSY_USEC     UINT64_C(1000)
 
 /* ---- pace -------------------------------------------------------------------------------------- */
 
 static bool step(void *arg, uint64_t bytes)
 {
 	struct osd_objects *objects = arg;
-	const struct osd_heads *heads = &objects->heads;
-	uint64_t rate = atomic_load(&heads->rate);
-	bool goes_on = osd_upkeep_pause(objects, bytes * 1000000 / rate);
 
-	for (int i = 0; goes_on && i < BUSY_STEPS && heads->commands_queued &&
-			heads->commands_queued(heads->context) > 0;
-	     i++)
-		goes_on = osd_upkeep_pause(objects, BUSY_USEC);
-	return goes_on;
+	return osd_upkeep_keep_pace(objects, bytes, atomic_load(&objects->heads.rate),
+				    osd_should_stop);
 }
 
 /* ---- who is where it should not be -------------------------------------------------------------- */

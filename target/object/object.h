@@ -91,10 +91,6 @@ struct osd_heads_config {
 	 * back; 0: default */
 	uint64_t high_percent, low_percent;
 	uint64_t move_rate; /* bytes a second that the mover copies at most; 0: default */
-	/* The number of commands that wait for a worker, for which the mover pauses.  Any thread calls
-	 * it.  NULL: none */
-	unsigned (*commands_queued)(void *context);
-	void *context;
 };
 
 struct osd_sums_config;
@@ -110,6 +106,10 @@ struct osd_objects_config {
 	uint64_t cache_bytes;	 /* Berkeley DB cache; 0: default */
 	enum osd_durability durability;
 	uint8_t method; /* enum osd_security_method a store begins with, when made or formatted */
+	/* The number of commands that wait for a worker, for which mover and scrub pause.  Any thread
+	 * calls it.  NULL: none */
+	unsigned (*commands_queued)(void *context);
+	void *context;
 	const struct osd_test_stores
 		*test; /* borrowed by open; NULL in the product (store/stand_in.h) */
 };

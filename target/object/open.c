@@ -218,6 +218,8 @@ static void init_locks(struct osd_objects *objects)
 static void apply_config(struct osd_objects *objects, const struct osd_objects_config *config)
 {
 	objects->method = config->method;
+	objects->commands_queued = config->commands_queued;
+	objects->context = config->context;
 	objects->sync_data = config->durability == OSD_DURABILITY_SYNC;
 	objects->commit = objects->sync_data ? OSD_KV_COMMIT_DURABLE : OSD_KV_COMMIT_PROCESS;
 }

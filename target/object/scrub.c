@@ -20,10 +20,7 @@
 #define SCAN_OBJECTS 16u   /* objects read before the next scan */
 #define REST_TICKS   60u   /* seconds without a write, before files are sealed */
 #define IDLE_USEC    UINT64_C(10000000)
-#define STORE_USEC   UINT64_C(5000000) /* between two records of the progress */
-#define STEP_USEC    UINT64_C(200000)
-#define BUSY_STEPS   100
-#define BUSY_USEC    UINT64_C(1000)
+#define STORE_USEC   UINT64_C(5000000)	  /* between two records of the progress */
 #define LEAST_BYTES  (UINT64_C(16) << 10) /* the charge of an object against the rate, for its lookup */
 #define PASS_VERSION 1u
 #define PASS_BYTES   80u
@@ -147,23 +144,6 @@ static bool must_end(struct osd_objects *objects)
 
 /* ---- one object --------------------------------------------------------------------------- */
 
-/* False: told to stop. */
-static bool keep_pace(struct osd_objects *objects, uint64_t bytes)
-{
-	struct osd_sums *sums = &objects->sums;
-	uint64_t left = bytes * 1000000 / atomic_load(&sums->rate), step;
-
-	for (; left > 0 && !must_end(objects); left -= step) {
-		step = OSD_MIN(left, STEP_USEC);
-		osd_upkeep_pause(objects, step);
-	}
-	for (int i = 0; i < BUSY_STEPS && !must_end(objects) && sums->commands_queued &&
-			sums->commands_queued(sums->context) > 0;
-	     i++)
-		osd_upkeep_pause(objects, BUSY_USEC);
-	return !must_end(objects);
-}
-
 /* A piece ends at the end of a block, and at the end of the head, whose last block may be shorter.  The
  * last piece has no end, so its lock keeps writers from adding bytes. */
 static uint64_t piece_end(const struct osd_object *object, uint64_t at)
@@ -224,7 +204,9 @@ static enum osd_status scrub_object(struct osd_object *object, struct osd_scrub_
 		pass->blocks += check.blocks;
 		pass->made += check.unknown;
 		pass->damaged += check.damaged;
-		if (!keep_pace(object->objects, OSD_MAX(LEAST_BYTES, check.blocks * OSD_SUM_BLOCK)))
+		if (!osd_upkeep_keep_pace(object->objects,
+					  OSD_MAX(LEAST_BYTES, check.blocks * OSD_SUM_BLOCK),
+					  atomic_load(&object->objects->sums.rate), must_end))
 			return OSD_E_TASK_ABORTED;
 	}
 	return status == OSD_OK && is_at_rest(object) ? seal(object) : status;

@@ -82,8 +82,6 @@ enum osd_status osd_objects_open_sums(struct osd_objects *objects,
 	objects->sums.compares = config->verify == OSD_VERIFY_ALWAYS;
 	objects->sums.rate = config->scrub_rate ? config->scrub_rate : OSD_SCRUB_RATE;
 	objects->sums.interval_ms = config->scrub_days * 24 * 3600 * 1000;
-	objects->sums.commands_queued = config->commands_queued;
-	objects->sums.context = config->context;
 	objects->open_max =
 		OSD_MAX(1, objects->open_max * 2 / 3); /* six descriptors instead of four */
 	return wrap(objects, objects->sums.compares);

@@ -20,9 +20,7 @@ struct osd_sums_config {
 	enum osd_sums_use use;
 	enum osd_sums_verify verify; /* by the scrub alone, or with every read too */
 	uint64_t scrub_rate;	     /* bytes per second at most */
-	uint64_t scrub_days;	     /* between the end of one scrub and the next; 0: only on request */
-	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
-	void *context;
+	uint64_t scrub_days; /* between the end of one scrub and the next; 0: only on request */
 };
 
 #define OSD_SCRUB_RATE_MIN (UINT64_C(64) << 10)
@@ -54,9 +52,7 @@ struct osd_sums {
 	bool kept, compares; /* constant once opened; compares: with every read */
 	struct osd_sums_figures figures;
 	_Atomic uint64_t rate;
-	uint64_t interval_ms;			    /* constant */
-	unsigned (*commands_queued)(void *context); /* constant; NULL: there are none */
-	void *context;
+	uint64_t interval_ms; /* constant */
 	struct osd_lock lock;
 	struct osd_damaged_block list[OSD_SUMS_LIST]; /* under lock */
 	size_t count;				      /* under lock */

@@ -5,6 +5,12 @@
 
 #include <errno.h>
 
+#include "base/util.h"
+
+#define STEP_USEC  UINT64_C(200000)
+#define BUSY_STEPS 100
+#define BUSY_USEC  UINT64_C(1000)
+
 /* Waits until *kicked is set, and clears it; until the store is being closed (then false); or so
  * long. */
 static bool wait_so_long(struct osd_objects *objects, bool *kicked, uint64_t usec)
@@ -57,11 +63,27 @@ struct osd_timers *osd_objects_timers(struct osd_objects *objects)
 	return &objects->timers;
 }
 
-bool osd_upkeep_pause(struct osd_objects *objects, uint64_t usec)
+void osd_upkeep_pause(struct osd_objects *objects, uint64_t usec)
 {
 	bool kicked = false; /* no other thread sets it */
 
-	return wait_so_long(objects, &kicked, usec);
+	wait_so_long(objects, &kicked, usec);
+}
+
+bool osd_upkeep_keep_pace(struct osd_objects *objects, uint64_t bytes, uint64_t rate,
+			  bool (*must_end)(struct osd_objects *objects))
+{
+	uint64_t left = bytes * 1000000 / rate, step;
+
+	for (; left > 0 && !must_end(objects); left -= step) {
+		step = OSD_MIN(left, STEP_USEC);
+		osd_upkeep_pause(objects, step);
+	}
+	for (int i = 0; i < BUSY_STEPS && !must_end(objects) && objects->commands_queued &&
+			objects->commands_queued(objects->context) > 0;
+	     i++)
+		osd_upkeep_pause(objects, BUSY_USEC);
+	return !must_end(objects);
 }
 
 bool osd_should_stop(struct osd_objects *objects)

@@ -30,8 +30,14 @@ void osd_kick_settle(struct osd_objects *objects);
 void osd_kick_indexer(struct osd_objects *objects);
 /* Waits for a second, for the next kick, or until the store is being closed (then false). */
 bool osd_indexer_wait(struct osd_objects *objects);
+/* Waits so long, or until the store is being closed. */
+void osd_upkeep_pause(struct osd_objects *objects, uint64_t usec);
 /* upkeep.c: the store is being closed. */
 bool osd_should_stop(struct osd_objects *objects);
+/* Commands have priority: waits as long as the rate, in bytes a second, demands after so many bytes, and
+ * while commands wait for a worker.  False: must_end. */
+bool osd_upkeep_keep_pace(struct osd_objects *objects, uint64_t bytes, uint64_t rate,
+			  bool (*must_end)(struct osd_objects *objects));
 /* draft.c: puts META's N record, by which recovery removes these files (there true), or removes the
  * record. */
 enum osd_status osd_files_note(struct osd_objects *objects, const struct osd_place *place,

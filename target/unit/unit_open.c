@@ -36,12 +36,10 @@ static unsigned commands_queued(void *context)
 static enum osd_status open_objects(struct osd_unit *unit, const struct osd_config *config,
 				    char message[256])
 {
-	struct osd_heads_config heads = config->heads;
-	struct osd_sums_config sums = config->sums;
 	struct osd_objects_config objects = {
 		.directory = config->directory,
-		.heads = &heads,
-		.sums = &sums,
+		.heads = &config->heads,
+		.sums = &config->sums,
 		.ssd_directory = config->ssd_directory,
 		.on_ssd_loss = config->on_ssd_loss,
 		.io = config->io,
@@ -49,12 +47,10 @@ static enum osd_status open_objects(struct osd_unit *unit, const struct osd_conf
 		.durability = config->durability,
 		.method = config->security,
 		.test = config->test.stores,
+		.commands_queued = commands_queued,
+		.context = unit,
 	};
 
-	heads.commands_queued = commands_queued;
-	heads.context = unit;
-	sums.commands_queued = commands_queued;
-	sums.context = unit;
 	return osd_objects_open(&objects, message, &unit->objects);
 }
 
