@@ -16,13 +16,10 @@ static enum osd_status provider_get(const struct osd_page_provider *provider, st
 				    uint32_t page, uint32_t number, uint8_t *buffer,
 				    size_t capacity, size_t *ret_length)
 {
-	uint8_t bytes[OSD_PAGE_IDENTIFICATION];
-
 	if (number != 0)
 		return provider->get(provider->context, txn, txn->id, page, number, buffer,
 				     capacity, ret_length);
-	osd_page_identification("IOSD", provider->page_name, bytes);
-	osd_value_put(bytes, sizeof(bytes), buffer, capacity, ret_length);
+	osd_identification_put("IOSD", provider->page_name, buffer, capacity, ret_length);
 	return OSD_OK;
 }
 

@@ -188,17 +188,15 @@ static enum osd_status directory_value(struct osd_txn *txn, uint32_t number, uin
 	uint32_t base = osd_page_base(type);
 	const struct osd_page_provider *provider = osd_objects_page(txn->objects, number);
 	const char *name = number >= base ? page_name(type, number - base) : NULL;
-	uint8_t bytes[OSD_PAGE_IDENTIFICATION];
 
 	if (number == OSD_PAGE_CURRENT_COMMAND)
 		name = "T10 Current Command";
 	if (name)
-		osd_page_identification("INCITS", name, bytes);
+		osd_identification_put("INCITS", name, buffer, capacity, ret_length);
 	else if (provider && number >= base && number - base < OSD_PAGE_PARTITION_BASE)
-		osd_page_identification("IOSD", provider->page_name, bytes);
+		osd_identification_put("IOSD", provider->page_name, buffer, capacity, ret_length);
 	else
 		return osd_attr_identification(txn, number, buffer, capacity, ret_length);
-	osd_value_put(bytes, sizeof(bytes), buffer, capacity, ret_length);
 	return OSD_OK;
 }
 
@@ -377,13 +375,11 @@ enum osd_status osd_std_get(struct osd_txn *txn, uint32_t relative, uint32_t num
 {
 	enum osd_object_type type = osd_txn_type(txn);
 	const struct osd_std_row *row = osd_std_find(type, relative, number);
-	uint8_t identification[OSD_PAGE_IDENTIFICATION];
 
 	*ret_length = 0;
 	if (number == 0) {
-		osd_page_identification("INCITS", page_name(type, relative),
-					identification);
-		osd_value_put(identification, sizeof(identification), buffer, capacity, ret_length);
+		osd_identification_put("INCITS", page_name(type, relative), buffer, capacity,
+				       ret_length);
 		return OSD_OK;
 	}
 	return row ? row_value(txn, row, number, buffer, capacity, ret_length) : OSD_OK;

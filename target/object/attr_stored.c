@@ -179,15 +179,6 @@ static enum osd_status stored_any(struct osd_txn *txn, uint32_t page, bool *ret_
 
 /* ---- identification ---------------------------------------------------------------------- */
 
-void osd_page_identification(const char *vendor, const char *name,
-			     uint8_t bytes[OSD_PAGE_IDENTIFICATION])
-{
-	memset(bytes, ' ', 8);
-	memcpy(bytes, vendor, OSD_MIN(strlen(vendor), 8));
-	memset(bytes + 8, 0, 32);
-	memcpy(bytes + 8, name, OSD_MIN(strlen(name), 32));
-}
-
 void osd_value_put(const void *value, size_t length, uint8_t *buffer, size_t capacity,
 		   size_t *ret_length)
 {
@@ -203,6 +194,17 @@ void osd_number_put(uint64_t value, size_t width, uint8_t *buffer, size_t capaci
 
 	osd_put_be(bytes, value, width);
 	osd_value_put(bytes, width, buffer, capacity, ret_length);
+}
+
+void osd_identification_put(const char *vendor, const char *name, uint8_t *buffer, size_t capacity,
+			    size_t *ret_length)
+{
+	uint8_t bytes[OSD_PAGE_IDENTIFICATION] = {0};
+
+	memset(bytes, ' ', 8);
+	memcpy(bytes, vendor, OSD_MIN(strlen(vendor), 8));
+	memcpy(bytes + 8, name, OSD_MIN(strlen(name), 32));
+	osd_value_put(bytes, sizeof(bytes), buffer, capacity, ret_length);
 }
 
 enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint8_t *buffer,
@@ -222,9 +224,8 @@ enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint
 	if (status != OSD_OK)
 		return status;
 	*ret_length = 0;
-	if (any) {
-		osd_page_identification("", "unidentified attributes page", bytes);
-		osd_value_put(bytes, sizeof(bytes), buffer, capacity, ret_length);
-	}
+	if (any)
+		osd_identification_put("", "unidentified attributes page", buffer, capacity,
+				       ret_length);
 	return OSD_OK;
 }

@@ -74,8 +74,8 @@ void osd_value_put(const void *value, size_t length, uint8_t *buffer, size_t cap
 void osd_number_put(uint64_t value, size_t width, uint8_t *buffer, size_t capacity,
 		    size_t *ret_length);
 #define OSD_PAGE_IDENTIFICATION 40u /* bytes: vendor (8) and name (32), filled with spaces and zeros */
-void osd_page_identification(const char *vendor, const char *name,
-			     uint8_t bytes[OSD_PAGE_IDENTIFICATION]);
+void osd_identification_put(const char *vendor, const char *name, uint8_t *buffer, size_t capacity,
+			    size_t *ret_length);
 /* Number 0 of a stored page: as set, else a default if the page has attributes. */
 enum osd_status osd_attr_identification(struct osd_txn *txn, uint32_t page, uint8_t *buffer,
 					size_t capacity, size_t *ret_length);
