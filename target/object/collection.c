@@ -53,8 +53,7 @@ enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id
 	place.partition_id = partition_id;
 	place.incarnation = partition->incarnation;
 	mark = osd_key_member(&place, 0);
-	status = osd_kv_put(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&mark),
-			    (struct osd_bytes){"", 0}, 0);
+	status = osd_key_put(txn->kv, OSD_KV_MEMBERS, &mark, "", 0);
 	if (status == OSD_OK)
 		*ret_id = place.object_id;
 	return status;
@@ -176,8 +175,8 @@ enum osd_status osd_member_pair_put(struct osd_txn *txn, const struct osd_place 
 	status = osd_kv_put(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&from_collection),
 			    (struct osd_bytes){"", 0}, OSD_KV_NEW);
 	if (status == OSD_OK)
-		status = osd_kv_put(txn->kv, OSD_KV_MEMBERSHIPS, osd_key_bytes(&from_member),
-				    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+		status = osd_key_put(txn->kv, OSD_KV_MEMBERSHIPS, &from_member, bytes,
+				     sizeof(bytes));
 	if (status == OSD_OK)
 		status =
 			osd_tally_note(txn, txn->partition, collection->object_id, member, 1, true);

@@ -103,8 +103,7 @@ static enum osd_status put_files_note(struct osd_kv_txn *kv, void *arg)
 {
 	const struct files_note *note = arg;
 
-	return note->there ? osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&note->key),
-					(struct osd_bytes){"", 0}, 0)
+	return note->there ? osd_key_put(kv, OSD_KV_META, &note->key, "", 0)
 			   : osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&note->key));
 }
 

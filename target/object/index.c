@@ -51,8 +51,7 @@ enum osd_status osd_index_put(struct osd_kv_txn *kv, const struct osd_partition 
 	uint8_t bytes[OSD_INDEX_RECORD_BYTES];
 
 	osd_index_record_encode(record, bytes);
-	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_key_put(kv, OSD_KV_META, &key, bytes, sizeof(bytes));
 }
 
 /* The declared pages of a partition, ascending. */
@@ -194,8 +193,7 @@ enum osd_status osd_index_begin_run(struct osd_objects *objects, struct osd_kv_t
 			return status;
 	}
 	osd_put_be(bytes, now, sizeof(bytes));
-	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_key_put(kv, OSD_KV_META, &key, bytes, sizeof(bytes));
 }
 
 enum osd_status osd_index_load(struct osd_objects *objects)

@@ -106,8 +106,7 @@ enum osd_status osd_key_record_put(struct osd_txn *txn, const struct osd_key_nam
 		return status;
 	memcpy(bytes + 1, record->identifier, OSD_KEY_IDENTIFIER);
 	memcpy(bytes + 1 + OSD_KEY_IDENTIFIER, record->sealed, OSD_KEY_SEALED);
-	return osd_kv_put(txn->kv, OSD_KV_KEYS, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_key_put(txn->kv, OSD_KV_KEYS, &key, bytes, sizeof(bytes));
 }
 
 static enum osd_status remove_level(struct osd_txn *txn, struct osd_key_list *list, uint8_t above)
@@ -237,7 +236,7 @@ enum osd_status osd_nonce_spans_put(struct osd_txn *txn, uint64_t partition_id,
 		osd_put_be(bytes + 9 + SPAN_BYTES * i, spans->span[i].last, 8);
 	}
 	if (status == OSD_OK)
-		status = osd_kv_put(txn->kv, OSD_KV_KEYS, osd_key_bytes(&key),
-				    (struct osd_bytes){bytes, 1 + SPAN_BYTES * spans->count}, 0);
+		status = osd_key_put(txn->kv, OSD_KV_KEYS, &key, bytes,
+				     1 + SPAN_BYTES * spans->count);
 	return status;
 }

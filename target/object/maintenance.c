@@ -153,7 +153,7 @@ static enum osd_status retire(struct osd_kv_txn *kv, void *arg)
 	dead = osd_key_meta_partition(OSD_META_DEAD_PARTITION,
 				      osd_get_be((const uint8_t *)found->data + 4, 8),
 				      record.incarnation);
-	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&dead), (struct osd_bytes){"", 0}, 0);
+	status = osd_key_put(kv, OSD_KV_META, &dead, "", 0);
 	return status == OSD_OK ? osd_kv_remove(kv, OSD_KV_PARTITIONS, *found) : status;
 }
 

@@ -12,8 +12,7 @@ static enum osd_status put(struct osd_kv_txn *kv, const struct osd_place *place,
 {
 	struct osd_key key = osd_key_attribute(place, page | OSD_REL_SECURITY, number);
 
-	return osd_kv_put(kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&key),
-			  (struct osd_bytes){&method, sizeof(method)}, 0);
+	return osd_key_put(kv, OSD_KV_ATTRIBUTES, &key, &method, sizeof(method));
 }
 
 enum osd_status osd_methods_begin(struct osd_objects *objects, struct osd_kv_txn *kv,

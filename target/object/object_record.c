@@ -318,8 +318,7 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 	if (status != OSD_OK)
 		return status;
 	osd_put_be(bytes, next, sizeof(bytes));
-	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){bytes, 8},
-			  0);
+	return osd_key_put(txn->kv, OSD_KV_META, &key, bytes, 8);
 }
 
 static enum osd_status remove_attributes(struct osd_txn *txn)
@@ -351,7 +350,7 @@ static enum osd_status leave_files_to_reaper(struct osd_txn *txn, uint64_t gener
 {
 	struct osd_key key = osd_key_files(OSD_META_DEAD_FILES, &txn->place, generation);
 
-	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0);
+	return osd_key_put(txn->kv, OSD_KV_META, &key, "", 0);
 }
 
 enum osd_status osd_object_remove_record(struct osd_txn *txn)

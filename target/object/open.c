@@ -301,8 +301,7 @@ static void mark_clean(struct osd_objects *objects)
 
 	if (osd_own_begin(objects, OSD_KV_CHANGE, &kv) != OSD_OK)
 		return;
-	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key), (struct osd_bytes){"", 0}, 0) ==
-	    OSD_OK)
+	if (osd_key_put(kv, OSD_KV_META, &key, "", 0) == OSD_OK)
 		osd_own_commit(objects, kv, true);
 	else
 		osd_own_abort(kv);
@@ -387,8 +386,7 @@ static enum osd_status begin_epoch(struct osd_txn *txn, void *arg)
 	if (status == OSD_OK)
 		status = osd_methods_begin(objects, txn->kv, root.epoch);
 	if (status == OSD_OK)
-		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
-				    (struct osd_bytes){"", 0}, 0);
+		status = osd_key_put(txn->kv, OSD_KV_META, &dead, "", 0);
 	return status;
 }
 

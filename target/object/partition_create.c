@@ -144,8 +144,7 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 				      partition->incarnation);
 	status = osd_kv_remove(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key));
 	if (status == OSD_OK)
-		status = osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&dead),
-				    (struct osd_bytes){"", 0}, 0);
+		status = osd_key_put(txn->kv, OSD_KV_META, &dead, "", 0);
 	if (status == OSD_OK)
 		status = osd_txn_add_effect(txn, (struct osd_effect){.run = osd_partition_removed,
 								     .id = id,

@@ -53,8 +53,7 @@ enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *p
 	struct osd_key key = osd_key_partition(atomic_load(&txn->objects->epoch), partition->id);
 
 	osd_partition_record_encode(record, bytes);
-	return osd_kv_put(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_key_put(txn->kv, OSD_KV_PARTITIONS, &key, bytes, sizeof(bytes));
 }
 
 enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_root)
@@ -100,8 +99,7 @@ enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record
 	*copy = *root;
 	effect->arg = copy;
 	osd_root_record_encode(root, bytes);
-	return osd_kv_put(txn->kv, OSD_KV_META, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_key_put(txn->kv, OSD_KV_META, &key, bytes, sizeof(bytes));
 }
 
 /* ---- contents --------------------------------------------------------------------------------- */

@@ -196,5 +196,12 @@ static inline struct osd_bytes osd_key_bytes(const struct osd_key *key)
 {
 	return (struct osd_bytes){key->bytes, key->length};
 }
+/* Puts a record under this key, in place of what is there. */
+static inline enum osd_status osd_key_put(struct osd_kv_txn *kv, enum osd_kv_table table,
+					  const struct osd_key *key, const void *value,
+					  size_t length)
+{
+	return osd_kv_put(kv, table, osd_key_bytes(key), (struct osd_bytes){value, length}, 0);
+}
 
 #endif

@@ -39,8 +39,7 @@ static enum osd_status get_root(struct osd_objects *objects, struct osd_kv_txn *
 		return status;
 	fresh_root(&objects->root);
 	osd_root_record_encode(&objects->root, bytes);
-	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	status = osd_key_put(kv, OSD_KV_META, &key, bytes, sizeof(bytes));
 	return status == OSD_OK ? osd_methods_begin(objects, kv, objects->root.epoch) : status;
 }
 
@@ -60,8 +59,7 @@ static enum osd_status count_boot(struct osd_objects *objects, struct osd_kv_txn
 	osd_put_be(bytes, boots, sizeof(bytes));
 	atomic_store(&objects->next_generation, boots << 32);
 	osd_job_ids_begin(objects, boots);
-	status = osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			    (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	status = osd_key_put(kv, OSD_KV_META, &key, bytes, sizeof(bytes));
 	if (status == OSD_OK)
 		status = osd_kv_remove(kv, OSD_KV_META, osd_key_bytes(&clean));
 	objects->unclean = status == OSD_E_NO_OBJECT && boots > 1;

@@ -93,8 +93,7 @@ enum osd_status osd_run_record_put(struct osd_kv_txn *kv, enum osd_meta_kind kin
 	osd_wr_bytes(&w, record->at.boot, OSD_BOOT_BYTES);
 	osd_wr_be(&w, record->at.device, 8);
 	osd_wr_be(&w, record->at.inode, 8);
-	return osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, osd_wr_used(&w)}, 0);
+	return osd_key_put(kv, OSD_KV_META, &key, bytes, osd_wr_used(&w));
 }
 
 bool osd_run_is_unbroken(const struct osd_objects *objects, const struct osd_run *last,

@@ -104,8 +104,7 @@ static void store_pass(struct osd_objects *objects, const struct osd_scrub_pass 
 	pass_encode(pass, bytes);
 	if (osd_own_begin(objects, OSD_KV_CHANGE, &kv) != OSD_OK)
 		return;
-	if (osd_kv_put(kv, OSD_KV_META, osd_key_bytes(&key),
-		       (struct osd_bytes){bytes, sizeof(bytes)}, 0) == OSD_OK)
+	if (osd_key_put(kv, OSD_KV_META, &key, bytes, sizeof(bytes)) == OSD_OK)
 		osd_own_commit(objects, kv, false);
 	else
 		osd_own_abort(kv);

@@ -202,8 +202,7 @@ static enum osd_status store_record(struct osd_txn *txn)
 	osd_record_encode(&txn->record, bytes);
 	if (txn->foreseen && memcmp(bytes, txn->stored, sizeof(bytes)) == 0)
 		return OSD_OK;
-	return osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_key_put(txn->kv, OSD_KV_OBJECTS, &key, bytes, sizeof(bytes));
 }
 
 enum osd_status osd_txn_let_go(struct osd_txn *txn)

@@ -66,8 +66,7 @@ enum osd_status osd_record_store(struct osd_kv_txn *kv, const struct osd_place *
 	uint8_t bytes[OSD_RECORD_BYTES];
 
 	osd_record_encode(record, bytes);
-	return osd_kv_put(kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
-			  (struct osd_bytes){bytes, sizeof(bytes)}, 0);
+	return osd_key_put(kv, OSD_KV_OBJECTS, &key, bytes, sizeof(bytes));
 }
 
 enum osd_status osd_record_is_there(struct osd_objects *objects, struct osd_kv_txn *kv,
