@@ -35,14 +35,11 @@ enum osd_status osd_collection_create(struct osd_txn *txn, uint64_t partition_id
 				    .max_length = OSD_NO_LIMIT};
 	struct osd_place place;
 	struct osd_key mark;
-	enum osd_status status = osd_txn_let_go(txn);
+	enum osd_status status;
 
 	if (!id_is_allowed(txn, requested_id))
 		return OSD_E_EXISTS;
-	if (status == OSD_OK)
-		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
-	if (status == OSD_OK)
-		status = osd_partition_hold(txn, partition, false, NULL);
+	status = osd_partition_take(txn, partition_id, false, &partition);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		record.times[i] = txn->now_ms;
 	if (status == OSD_OK)

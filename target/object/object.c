@@ -22,12 +22,8 @@ enum osd_status osd_object_type_of(struct osd_txn *txn, struct osd_object_id id,
 static enum osd_status begin(struct osd_txn *txn, uint64_t partition_id, uint16_t flags,
 			     struct osd_partition **ret_partition, struct osd_record *ret_record)
 {
-	enum osd_status status = osd_txn_let_go(txn);
+	enum osd_status status = osd_partition_take(txn, partition_id, false, ret_partition);
 
-	if (status == OSD_OK)
-		status = osd_partition_get(txn->objects, txn, partition_id, ret_partition);
-	if (status == OSD_OK)
-		status = osd_partition_hold(txn, *ret_partition, false, NULL);
 	if (status == OSD_OK && atomic_load(&txn->objects->disk_full))
 		status = OSD_E_NO_SPACE;
 	if (status != OSD_OK)

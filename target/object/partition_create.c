@@ -120,12 +120,8 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	const struct osd_object_id id = {partition_id, 0};
 	struct osd_key key, dead;
-	enum osd_status status = osd_txn_let_go(txn);
+	enum osd_status status = osd_partition_take(txn, partition_id, true, &partition);
 
-	if (status == OSD_OK)
-		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
-	if (status == OSD_OK)
-		status = osd_partition_hold(txn, partition, true, NULL);
 	if (status == OSD_OK && !contents)
 		status = osd_partition_check_empty(txn, partition, false);
 	if (status == OSD_OK)

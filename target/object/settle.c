@@ -207,7 +207,6 @@ static size_t times_first(struct osd_object **batch, size_t count, bool everythi
 	return times;
 }
 
-/* At close it settles everything; otherwise all times, and objects without a write since the last tick. */
 void osd_settle_all(struct osd_objects *objects, bool everything)
 {
 	struct osd_object *batch[64];

@@ -215,6 +215,16 @@ enum osd_status osd_txn_let_go(struct osd_txn *txn)
 	return status;
 }
 
+enum osd_status osd_partition_take(struct osd_txn *txn, uint64_t id, bool write,
+				   struct osd_partition **ret_partition)
+{
+	enum osd_status status = osd_txn_let_go(txn);
+
+	if (status == OSD_OK)
+		status = osd_partition_get(txn->objects, txn, id, ret_partition);
+	return status == OSD_OK ? osd_partition_hold(txn, *ret_partition, write, NULL) : status;
+}
+
 static enum osd_status load_record(struct osd_txn *txn, bool write)
 {
 	return osd_record_load(txn->objects, txn->kv, &txn->place, write ? OSD_KV_RMW : 0,

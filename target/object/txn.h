@@ -144,6 +144,9 @@ enum osd_status osd_txn_put_new(struct osd_txn *txn, const struct osd_place *pla
 enum osd_status osd_txn_store_new(struct osd_txn *txn, uint32_t attribute_count);
 /* Writes the record at hand if it has changed, and releases it. */
 enum osd_status osd_txn_let_go(struct osd_txn *txn);
+/* Lets the object at hand go, finds the partition and holds it (osd_partition_hold). */
+enum osd_status osd_partition_take(struct osd_txn *txn, uint64_t id, bool write,
+				   struct osd_partition **ret_partition);
 /* NULL: out of memory. */
 struct osd_effect *osd_txn_effect(struct osd_txn *txn,
 				  void (*run)(struct osd_txn *txn, struct osd_effect *effect,

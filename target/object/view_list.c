@@ -238,8 +238,7 @@ static enum osd_status check_chain(struct osd_txn *txn, uint64_t partition_id, u
 	return check_views(txn, partition_id, OSD_VIEWS_DEEP - bases);
 }
 
-/* The collection keeps its members to the end of the transaction.  A directory that the base itself shows is none of its
- * own. */
+/* A directory that the base itself shows is none of its own. */
 enum osd_status osd_view_hold_part(struct osd_txn *txn, uint64_t base_id, uint64_t collection)
 {
 	enum osd_status status =
@@ -259,12 +258,8 @@ static enum osd_status join(struct osd_txn *txn, const struct osd_partition *vie
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *base = NULL;
 	struct osd_view_list list;
-	enum osd_status status = osd_txn_let_go(txn);
+	enum osd_status status = osd_partition_take(txn, base_id, true, &base);
 
-	if (status == OSD_OK)
-		status = osd_partition_get(txn->objects, txn, base_id, &base);
-	if (status == OSD_OK)
-		status = osd_partition_hold(txn, base, true, NULL);
 	if (status != OSD_OK)
 		return status == OSD_E_NO_PARTITION ? OSD_E_PARAM_FIELD : status;
 	if (collection)
@@ -310,14 +305,11 @@ enum osd_status osd_view_set(struct osd_txn *txn, uint64_t partition_id, const u
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
 	struct osd_view view = {0};
-	enum osd_status status = osd_txn_let_go(txn);
+	enum osd_status status;
 
 	if (length && !osd_view_value_decode(value, length, &view))
 		return OSD_E_PARAM_FIELD;
-	if (status == OSD_OK)
-		status = osd_partition_get(txn->objects, txn, partition_id, &partition);
-	if (status == OSD_OK)
-		status = osd_partition_hold(txn, partition, true, NULL);
+	status = osd_partition_take(txn, partition_id, true, &partition);
 	if (status == OSD_OK)
 		status = leave(txn, partition_id);
 	if (status == OSD_OK && length)
