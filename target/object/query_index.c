@@ -84,14 +84,20 @@ void osd_candidates_release(struct osd_candidates *candidates)
 
 /* ---- one range --------------------------------------------------------------------------- */
 
-struct range {
+struct search {
 	struct osd_txn *txn;
+	const struct osd_query *query;
+	const struct osd_place *place;
+	uint64_t most;
+	struct osd_candidates *candidates; /* added to */
+	bool found;			   /* the whole range was read */
+};
+
+struct range {
+	struct search *search;
 	struct osd_index_key min, max; /* beginnings of the first and the last entries */
 	bool min_cut, max_cut;	       /* entries that begin with them may be out of the range */
-	uint64_t initial_id;
 	size_t limit;
-	struct osd_candidates *candidates; /* added to */
-	bool all;			   /* the whole range was read */
 	bool no_memory;
 };
 
@@ -104,18 +110,19 @@ static bool begins_with(struct osd_bytes key, const struct osd_index_key *beginn
 static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
 {
 	struct range *range = arg;
-	struct osd_candidates *to = range->candidates;
+	struct search *search = range->search;
+	struct osd_candidates *to = search->candidates;
 	uint64_t id = osd_index_entry_object(key.data, key.length);
 	bool maybe;
 
 	(void)value;
-	if (osd_txn_stopped(range->txn) ||
+	if (osd_txn_stopped(search->txn) ||
 	    memcmp(key.data, range->max.bytes, OSD_MIN(key.length, range->max.length)) > 0)
 		return false;
-	if (id < range->initial_id)
+	if (id < search->query->initial_id)
 		return true;
 	if (candidate_count(to) >= range->limit) {
-		range->all = false;
+		search->found = false;
 		return false;
 	}
 	maybe = (range->min_cut && begins_with(key, &range->min)) ||
@@ -124,21 +131,18 @@ static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return !range->no_memory;
 }
 
-/* Adds the objects in the range, up to limit candidates in all. */
-static enum osd_status read_range(struct osd_txn *txn, struct osd_kv_txn *kv,
-				  const struct osd_place *place, const struct osd_query *query,
-				  const struct osd_criterion *criterion, size_t limit,
-				  struct osd_candidates *candidates, bool *ret_all)
+/* Adds the objects in the range of the criterion, up to limit candidates in all. */
+static enum osd_status read_range(struct search *search, struct osd_kv_txn *kv,
+				  const struct osd_criterion *criterion, size_t limit)
 {
-	struct range range = {.txn = txn,
+	struct range range = {.search = search,
 			      .min_cut = criterion->min_length > OSD_INDEX_VALUE_BYTES,
 			      .max_cut = criterion->max_length > OSD_INDEX_VALUE_BYTES,
-			      .initial_id = query->initial_id,
-			      .limit = limit,
-			      .candidates = candidates,
-			      .all = true};
+			      .limit = limit};
+	const struct osd_place *place = search->place;
 	enum osd_status status;
 
+	search->found = true;
 	osd_index_key_begin(place, criterion->page, criterion->number, &range.min);
 	range.max = range.min;
 	if (criterion->min_length)
@@ -147,10 +151,10 @@ static enum osd_status read_range(struct osd_txn *txn, struct osd_kv_txn *kv,
 	if (criterion->max_length)
 		osd_index_key_value(place, criterion->page, criterion->number, criterion->max,
 				    criterion->max_length, &range.max);
-	status = osd_kv_scan(txn->objects->kv, kv, OSD_KV_INDEX, osd_index_key_bytes(&range.min),
-			     OSD_INDEX_NUMBER_PART, add_entry, &range);
-	*ret_all = range.all;
-	if (status == OSD_OK && osd_txn_stopped(txn))
+	status = osd_kv_scan(search->txn->objects->kv, kv, OSD_KV_INDEX,
+			     osd_index_key_bytes(&range.min), OSD_INDEX_NUMBER_PART, add_entry,
+			     &range);
+	if (status == OSD_OK && osd_txn_stopped(search->txn))
 		return OSD_E_TASK_ABORTED;
 	return status == OSD_OK && range.no_memory ? OSD_E_NO_MEMORY : status;
 }
@@ -172,15 +176,6 @@ static bool can_search(const struct osd_txn *txn, const struct osd_query *query)
 	return indexed && (query->match_all || indexed == query->count);
 }
 
-struct search {
-	struct osd_txn *txn;
-	const struct osd_query *query;
-	const struct osd_place *place;
-	uint64_t most;
-	struct osd_candidates *candidates;
-	bool found;
-};
-
 /* One criterion must match: adds all entries of all ranges.  There may be thousands of overlapping
  * ranges, so the lists are merged before they grow too long to be of use. */
 static enum osd_status search_any(struct search *search, struct osd_kv_txn *kv)
@@ -191,9 +186,8 @@ static enum osd_status search_any(struct search *search, struct osd_kv_txn *kv)
 
 	search->found = true;
 	for (size_t i = 0; status == OSD_OK && search->found && i < search->query->count; i++) {
-		status = read_range(search->txn, kv, search->place, search->query,
-				    &search->query->criteria[i], candidate_count(candidates) + most,
-				    candidates, &search->found);
+		status = read_range(search, kv, &search->query->criteria[i],
+				    candidate_count(candidates) + most);
 		if (candidate_count(candidates) > most)
 			merge(candidates);
 		search->found = search->found && candidate_count(candidates) <= most;
@@ -215,9 +209,7 @@ static enum osd_status search_all(struct search *search, struct osd_kv_txn *kv)
 			if (!is_indexed(search->txn, &query->criteria[i]))
 				continue;
 			osd_candidates_release(search->candidates);
-			status = read_range(search->txn, kv, search->place, query,
-					    &query->criteria[i], bounded, search->candidates,
-					    &search->found);
+			status = read_range(search, kv, &query->criteria[i], bounded);
 			if (status == OSD_OK && search->found)
 				return OSD_OK;
 		}
