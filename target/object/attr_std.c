@@ -13,6 +13,8 @@
 
 #define PRODUCT_MODEL "iosd object storage target"
 
+static const uint8_t isolation_map[32] = {OSD_ISOLATION_METHODS};
+
 static const char *page_name(enum osd_object_type type, uint32_t relative)
 {
 	const struct osd_std_page *page = osd_std_page(type, relative);
@@ -301,13 +303,6 @@ static enum osd_status key_identifier(struct osd_txn *txn, const struct osd_std_
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-static void put_isolation_map(uint8_t *buffer, size_t capacity, size_t *ret_length)
-{
-	uint8_t map[32] = {OSD_ISOLATION_METHODS};
-
-	osd_value_put(map, sizeof(map), buffer, capacity, ret_length);
-}
-
 static void put_identity(struct osd_txn *txn, const struct osd_std_row *row, uint8_t *buffer,
 			 size_t capacity, size_t *ret_length)
 {
@@ -348,7 +343,7 @@ static enum osd_status row_value(struct osd_txn *txn, const struct osd_std_row *
 		put_identity(txn, row, buffer, capacity, ret_length);
 		return OSD_OK;
 	case OSD_V_ISOLATION_MAP:
-		put_isolation_map(buffer, capacity, ret_length);
+		osd_value_put(isolation_map, sizeof(isolation_map), buffer, capacity, ret_length);
 		return OSD_OK;
 	case OSD_V_DUPLICATION:
 		if (can_duplicate(txn->objects, (uint8_t)number))

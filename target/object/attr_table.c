@@ -292,17 +292,10 @@ static const struct osd_std_page pages[] = {
 
 uint32_t osd_page_base(enum osd_object_type type)
 {
-	switch (type) {
-	case OSD_ROOT:
-		return OSD_PAGE_ROOT_BASE;
-	case OSD_PARTITION:
-		return OSD_PAGE_PARTITION_BASE;
-	case OSD_COLLECTION:
-		return OSD_PAGE_COLLECTION_BASE;
-	case OSD_USER_OBJECT:
-		break;
-	}
-	return 0;
+	return type == OSD_ROOT		? OSD_PAGE_ROOT_BASE
+	       : type == OSD_PARTITION	? OSD_PAGE_PARTITION_BASE
+	       : type == OSD_COLLECTION ? OSD_PAGE_COLLECTION_BASE
+					: 0;
 }
 
 static bool is_on(const struct osd_std_row *row, enum osd_object_type type, uint32_t relative)

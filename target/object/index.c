@@ -219,15 +219,9 @@ enum osd_status osd_index_load(struct osd_objects *objects)
 
 static uint8_t state_of(enum osd_index_stage stage)
 {
-	switch (stage) {
-	case OSD_INDEX_CLEAR:
-	case OSD_INDEX_FILL:
+	if (stage == OSD_INDEX_CLEAR || stage == OSD_INDEX_FILL)
 		return OSD_INDEX_BUILDING;
-	case OSD_INDEX_DONE:
-		return OSD_INDEX_READY;
-	default:
-		return OSD_INDEX_NONE;
-	}
+	return stage == OSD_INDEX_DONE ? OSD_INDEX_READY : OSD_INDEX_NONE;
 }
 
 static enum osd_status page_get(void *context, struct osd_txn *txn, struct osd_object_id id,

@@ -313,17 +313,11 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 
 /* ---- records of higher layers ------------------------------------------------------------ */
 
-static enum osd_kv_table table_of(enum osd_table table)
-{
-	switch (table) {
-	case OSD_TABLE_JOBS:
-		return OSD_KV_JOBS;
-	case OSD_TABLE_JOB_KEYS:
-		return OSD_KV_JOB_KEYS;
-	default:
-		return OSD_KV_COMMANDS;
-	}
-}
+static const enum osd_kv_table table_of[] = {
+	[OSD_TABLE_JOBS] = OSD_KV_JOBS,
+	[OSD_TABLE_JOB_KEYS] = OSD_KV_JOB_KEYS,
+	[OSD_TABLE_COMMANDS] = OSD_KV_COMMANDS,
+};
 
 /* If the transaction has changed nothing yet, this read is independent of it. */
 enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, const void *key,
@@ -332,7 +326,7 @@ enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, co
 {
 	unsigned flags = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY) ? OSD_KV_RMW : 0;
 
-	return osd_kv_get(txn->objects->kv, txn->kv, table_of(table),
+	return osd_kv_get(txn->objects->kv, txn->kv, table_of[table],
 			  (struct osd_bytes){key, key_length}, flags, buffer, capacity, ret_length);
 }
 
@@ -343,7 +337,7 @@ static enum osd_status record_put(struct osd_txn *txn, enum osd_table table, str
 
 	if (status != OSD_OK)
 		return status;
-	return osd_kv_put(txn->kv, table_of(table), key, value, flags);
+	return osd_kv_put(txn->kv, table_of[table], key, value, flags);
 }
 
 enum osd_status osd_txn_record_put(struct osd_txn *txn, enum osd_table table, const void *key,
@@ -367,7 +361,7 @@ enum osd_status osd_txn_record_delete(struct osd_txn *txn, enum osd_table table,
 
 	if (status != OSD_OK)
 		return status;
-	return osd_kv_remove(txn->kv, table_of(table), (struct osd_bytes){key, key_length});
+	return osd_kv_remove(txn->kv, table_of[table], (struct osd_bytes){key, key_length});
 }
 
 struct each_context {
@@ -390,6 +384,6 @@ enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
 {
 	struct each_context context = {fn, arg};
 
-	return osd_kv_scan(txn->objects->kv, txn->kv, table_of(table), (struct osd_bytes){"", 0}, 0,
+	return osd_kv_scan(txn->objects->kv, txn->kv, table_of[table], (struct osd_bytes){"", 0}, 0,
 			   each_record, &context);
 }
