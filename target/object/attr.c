@@ -200,17 +200,6 @@ static enum osd_status see_number(struct osd_txn *txn, uint32_t page, uint32_t n
 		       : status;
 }
 
-static enum osd_status each_number(struct osd_txn *txn, uint32_t page,
-				   const struct osd_numbers *numbers, uint8_t *buffer,
-				   osd_attr_fn *fn, void *arg)
-{
-	enum osd_status status = OSD_OK;
-
-	for (size_t i = 0; status == OSD_OK && i < numbers->count; i++)
-		status = see_number(txn, page, numbers->list[i], buffer, fn, arg);
-	return status;
-}
-
 static enum osd_status each_provided(const struct osd_page_provider *provider, struct osd_txn *txn,
 				     uint8_t *buffer, osd_attr_fn *fn, void *arg)
 {
@@ -240,8 +229,8 @@ static enum osd_status each_on_page(struct osd_txn *txn, uint32_t page, uint8_t 
 		status = osd_std_numbers(txn, relative, &numbers);
 	else
 		status = osd_attr_stored_numbers(txn, page, &numbers);
-	if (status == OSD_OK)
-		status = each_number(txn, page, &numbers, buffer, fn, arg);
+	for (size_t i = 0; status == OSD_OK && i < numbers.count; i++)
+		status = see_number(txn, page, numbers.list[i], buffer, fn, arg);
 	free(numbers.list);
 	return status;
 }
@@ -250,13 +239,13 @@ static enum osd_status each_on_page(struct osd_txn *txn, uint32_t page, uint8_t 
 static enum osd_status each_on_all_pages(struct osd_txn *txn, uint32_t number, uint8_t *buffer,
 					 osd_attr_fn *fn, void *arg)
 {
-	struct osd_numbers pages = {NULL, 0, 0}, one = {&number, 1, 1};
+	struct osd_numbers pages = {NULL, 0, 0};
 	enum osd_status status = osd_attr_pages(txn, &pages);
 
 	for (size_t i = 0; status == OSD_OK && i < pages.count; i++)
 		status = number == OSD_NUMBER_ALL
 				 ? each_on_page(txn, pages.list[i], buffer, fn, arg)
-				 : each_number(txn, pages.list[i], &one, buffer, fn, arg);
+				 : see_number(txn, pages.list[i], number, buffer, fn, arg);
 	free(pages.list);
 	return status;
 }

@@ -123,11 +123,7 @@ static enum osd_status hold(struct osd_txn *txn, struct osd_object_id id, enum o
 {
 	enum osd_status status = osd_txn_lock_store(txn);
 
-	if (status == OSD_OK)
-		status = osd_txn_take(txn, id, write);
-	if (status == OSD_OK && osd_txn_type(txn) != want)
-		status = OSD_E_NO_OBJECT;
-	return status;
+	return status == OSD_OK ? osd_txn_take_type(txn, id, want, write) : status;
 }
 
 /* Takes up a collection with members of its own, which the collection of all user objects has not. */
@@ -220,11 +216,9 @@ static enum osd_status is_user_object(struct osd_txn *txn, uint64_t id, bool *re
 enum osd_status osd_collection_has(struct osd_txn *txn, struct osd_object_id collection,
 				   uint64_t member, bool *ret_has)
 {
-	enum osd_status status = osd_txn_take(txn, collection, false);
+	enum osd_status status = osd_txn_take_type(txn, collection, OSD_COLLECTION, false);
 	struct osd_key key;
 
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_COLLECTION)
-		status = OSD_E_NO_OBJECT;
 	if (status != OSD_OK)
 		return status;
 	if (osd_is_objects_collection(collection))

@@ -138,10 +138,8 @@ static void run_surrogate(struct osd_txn *txn, struct osd_effect *effect, bool c
 
 enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id, bool unfinished)
 {
-	enum osd_status status = osd_txn_take(txn, id, true);
+	enum osd_status status = osd_txn_take_type(txn, id, OSD_USER_OBJECT, true);
 
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
-		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
 		status = osd_txn_add_effect(
 			txn,
@@ -156,10 +154,8 @@ enum osd_status osd_surrogate_mark(struct osd_txn *txn, struct osd_object_id id,
 
 enum osd_status osd_companion_mark(struct osd_txn *txn, struct osd_object_id id)
 {
-	enum osd_status status = osd_txn_take(txn, id, true);
+	enum osd_status status = osd_txn_take_type(txn, id, OSD_USER_OBJECT, true);
 
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
-		status = OSD_E_NO_OBJECT;
 	if (status != OSD_OK)
 		return status;
 	txn->record.flags |= OSD_REC_SURROGATE;

@@ -77,11 +77,9 @@ static enum osd_status look(struct osd_txn *txn, struct osd_query_walk *walk, ui
 {
 	const struct osd_query *query = &walk->query;
 	struct osd_object_id object = {query->collection.partition_id, id};
-	enum osd_status status = osd_txn_take(txn, object, false);
+	enum osd_status status = osd_txn_take_type(txn, object, OSD_USER_OBJECT, false);
 	bool matches = query->match_all || query->count == 0;
 
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
-		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK && walk->whole && osd_is_apart(id, txn->record.flags))
 		status = OSD_E_NO_OBJECT;
 	for (size_t i = 0; status == OSD_OK && i < query->count; i++) {
@@ -153,9 +151,7 @@ enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *que
 	if (status == OSD_OK && query->collection.partition_id == 0)
 		status = OSD_E_NO_PARTITION;
 	if (status == OSD_OK)
-		status = osd_txn_take(txn, query->collection, false);
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_COLLECTION)
-		status = OSD_E_NO_OBJECT;
+		status = osd_txn_take_type(txn, query->collection, OSD_COLLECTION, false);
 	if (status != OSD_OK)
 		return status;
 	walk = malloc(sizeof(*walk));

@@ -19,19 +19,10 @@ static enum osd_status put_number(struct osd_txn *txn, uint32_t number, uint64_t
 	return osd_attr_stored_set(txn, PAGE, number, bytes, width);
 }
 
-static enum osd_status take(struct osd_txn *txn, struct osd_object_id collection, bool write)
-{
-	enum osd_status status = osd_txn_take(txn, collection, write);
-
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_COLLECTION)
-		status = OSD_E_NO_OBJECT;
-	return status;
-}
-
 enum osd_status osd_tracking_active(struct osd_txn *txn, struct osd_object_id collection, bool hold,
 				    uint16_t *ret_service_action)
 {
-	enum osd_status status = take(txn, collection, hold);
+	enum osd_status status = osd_txn_take_type(txn, collection, OSD_COLLECTION, hold);
 	uint8_t bytes[2] = {0, 0};
 	size_t length;
 
@@ -64,7 +55,7 @@ static enum osd_status put(struct osd_txn *txn, const struct osd_tracking *track
 enum osd_status osd_tracking_put(struct osd_txn *txn, struct osd_object_id collection,
 				 const struct osd_tracking *tracking)
 {
-	enum osd_status status = take(txn, collection, true);
+	enum osd_status status = osd_txn_take_type(txn, collection, OSD_COLLECTION, true);
 	unsigned flags = txn->flags;
 
 	if (status != OSD_OK)

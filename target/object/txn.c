@@ -311,6 +311,14 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 	return status;
 }
 
+enum osd_status osd_txn_take_type(struct osd_txn *txn, struct osd_object_id id,
+				  enum osd_object_type type, bool write)
+{
+	enum osd_status status = osd_txn_take(txn, id, write);
+
+	return status == OSD_OK && osd_txn_type(txn) != type ? OSD_E_NO_OBJECT : status;
+}
+
 /* ---- records of higher layers ------------------------------------------------------------ */
 
 static const enum osd_kv_table table_of[] = {

@@ -136,6 +136,9 @@ enum osd_status osd_txn_lock_store(struct osd_txn *txn);
 /* Takes up the object: root, partition, collection or user object.  write: its record is locked and
  * may be changed (then set txn->dirty).  OSD_E_CONTRACT: not that of a directory of a view. */
 enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool write);
+/* The same of an object of that type.  OSD_E_NO_OBJECT: it has another. */
+enum osd_status osd_txn_take_type(struct osd_txn *txn, struct osd_object_id id,
+				  enum osd_object_type type, bool write);
 /* Stores a record that must be new, and returns its bytes.  Its created time may become later (created.c). */
 enum osd_status osd_txn_put_new(struct osd_txn *txn, const struct osd_place *place,
 				struct osd_record *record, uint8_t bytes[OSD_RECORD_BYTES]);
