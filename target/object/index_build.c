@@ -127,11 +127,6 @@ static bool add_entry(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return true;
 }
 
-static int by_key(const void *a, const void *b)
-{
-	return osd_index_key_compare(a, b);
-}
-
 /* Makes entries for the next attributes. record then says where to continue. */
 static enum osd_status collect_entries(struct build *build, struct osd_kv_txn *kv)
 {
@@ -152,7 +147,7 @@ static enum osd_status collect_entries(struct build *build, struct osd_kv_txn *k
 			osd_kv_scan(build->objects->kv, kv, OSD_KV_ATTRIBUTES, osd_key_bytes(&from),
 				    OSD_KEY_PARTITION_PART, add_entry, build);
 	}
-	qsort(build->keys, build->count, sizeof(build->keys[0]), by_key);
+	qsort(build->keys, build->count, sizeof(build->keys[0]), osd_index_key_compare);
 	if (!build->stopped_early)
 		build->record = (struct osd_index_record){.stage = OSD_INDEX_DONE};
 	return status;

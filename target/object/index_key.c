@@ -48,11 +48,12 @@ void osd_index_key_entry(const struct osd_place *place, uint32_t page, uint32_t 
 	ret_key->length += 8;
 }
 
-int osd_index_key_compare(const struct osd_index_key *a, const struct osd_index_key *b)
+int osd_index_key_compare(const void *a, const void *b)
 {
-	int order = memcmp(a->bytes, b->bytes, OSD_MIN(a->length, b->length));
+	const struct osd_index_key *left = a, *right = b;
+	int order = memcmp(left->bytes, right->bytes, OSD_MIN(left->length, right->length));
 
-	return order ? order : (a->length > b->length) - (a->length < b->length);
+	return order ? order : (left->length > right->length) - (left->length < right->length);
 }
 
 uint64_t osd_index_entry_object(const void *key, size_t length)

@@ -31,8 +31,8 @@ void osd_index_key_value(const struct osd_place *place, uint32_t page, uint32_t 
 /* The entry of place's object. */
 void osd_index_key_entry(const struct osd_place *place, uint32_t page, uint32_t number,
 			 const uint8_t *value, size_t length, struct osd_index_key *ret_key);
-/* Compares two keys in the store's order. */
-int osd_index_key_compare(const struct osd_index_key *a, const struct osd_index_key *b);
+/* Compares two struct osd_index_key in the store's order, for qsort(). */
+int osd_index_key_compare(const void *a, const void *b);
 
 /* The object id of an entry; 0: this is no entry. */
 uint64_t osd_index_entry_object(const void *key, size_t length);

@@ -110,10 +110,8 @@ static enum osd_status find_stored(struct osd_txn *txn, struct osd_object_id *id
 enum osd_status osd_user_object_remove(struct osd_txn *txn, struct osd_object_id id)
 {
 	OSD_CLEANUP(osd_partition_putp) struct osd_partition *partition = NULL;
-	enum osd_status status = osd_txn_take(txn, id, true);
+	enum osd_status status = osd_txn_take_type(txn, id, OSD_USER_OBJECT, true);
 
-	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
-		status = OSD_E_NO_OBJECT;
 	if (status == OSD_OK)
 		status = osd_txn_permitted(txn, osd_txn_hooks(txn), OSD_HOOK_REMOVE);
 	if (status == OSD_OK && txn->record.flags & OSD_REC_STACKED)
