@@ -290,14 +290,6 @@ static const struct osd_std_page pages[] = {
 
 /* ---- looking up -------------------------------------------------------------------------- */
 
-uint32_t osd_page_base(enum osd_object_type type)
-{
-	return type == OSD_ROOT		? OSD_PAGE_ROOT_BASE
-	       : type == OSD_PARTITION	? OSD_PAGE_PARTITION_BASE
-	       : type == OSD_COLLECTION ? OSD_PAGE_COLLECTION_BASE
-					: 0;
-}
-
 static bool is_on(const struct osd_std_row *row, enum osd_object_type type, uint32_t relative)
 {
 	return row->relative == relative && (row->types & type);
