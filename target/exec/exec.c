@@ -245,7 +245,7 @@ static enum osd_status open_parts(struct osd_target *target, const struct osd_ex
 	if (status == OSD_OK)
 		status = osd_job_table_init(&exec->table);
 	if (status == OSD_OK)
-		status = osd_after_init(&target->flow);
+		status = osd_job_table_init(&target->flow.awaited);
 	if (status == OSD_OK)
 		status = open_pools(target, message);
 	if (status != OSD_OK)
@@ -367,12 +367,11 @@ void osd_exec_quiesce(struct osd_exec *exec)
 /* Frees the jobs left in the queues; heads and members come in any order. */
 static void free_jobs(struct osd_exec *exec)
 {
-	struct osd_job_node *node;
+	struct osd_job *job;
 
 	exec->delayed = NULL;
-	while ((node = osd_job_table_pop(&exec->table))) {
-		struct osd_job *job = osd_container_of(node, struct osd_job, node);
-
+	while ((job = osd_exec_next_job(exec, NULL))) {
+		osd_job_table_remove(&exec->table, &job->node);
 		osd_after_drop(exec, job);
 		job->head = NULL;
 		job->references = 1;

@@ -65,7 +65,7 @@ static void note_ended(struct found *found, const struct osd_job_record *record)
 	if (record->flags & OSD_JOB_MEMBER && head &&
 	    head->record.id.partition_id == record->id.partition_id &&
 	    head->record.id.object_id == record->array.object_id)
-		osd_array_note_ended(head->array, record);
+		osd_array_count(head->array, record);
 }
 
 static bool is_for(const struct charge *charge, struct osd_object_id job)
@@ -157,13 +157,6 @@ static struct osd_object_id array_of(const struct osd_job_record *record)
 	return (struct osd_object_id){record->id.partition_id, record->array.object_id};
 }
 
-static enum osd_status load_after(struct osd_txn *txn, void *arg)
-{
-	struct osd_job *job = arg;
-
-	return osd_after_load(txn, job->record.id, &job->after);
-}
-
 /* Limits apply to new submissions: a job that was accepted is kept. */
 static enum osd_status admit(struct osd_exec *exec, struct osd_job *job)
 {
@@ -171,7 +164,7 @@ static enum osd_status admit(struct osd_exec *exec, struct osd_job *job)
 	enum osd_status status = OSD_OK;
 
 	if (record->flags & OSD_JOB_AFTER && record->attempt == 0)
-		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, load_after, job);
+		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, osd_after_load, job);
 	if (status == OSD_OK && job->head)
 		status = osd_array_place(job);
 	else if (status == OSD_OK)
@@ -237,7 +230,7 @@ static void note_lost(struct osd_exec *exec, const struct osd_job_record *record
 	struct osd_job *head = osd_exec_find(exec, array_of(record));
 
 	if (head)
-		osd_array_note_ended(head->array, record);
+		osd_array_count(head->array, record);
 }
 
 static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_record *record)
@@ -349,11 +342,6 @@ static void charge_found(struct osd_exec *exec, const struct found *found)
 					   found->charges[i].bytes);
 }
 
-static enum osd_status load_indices(struct osd_txn *txn, void *arg)
-{
-	return osd_array_load(txn, arg);
-}
-
 /* All heads must be in the table before their members. */
 static enum osd_status recover_heads(struct osd_exec *exec, const struct found *found)
 {
@@ -362,7 +350,8 @@ static enum osd_status recover_heads(struct osd_exec *exec, const struct found *
 	for (struct osd_array *array = found->arrays; array && status == OSD_OK;
 	     array = array->next_found) {
 		if (array->head->record.flags & OSD_JOB_RANGES)
-			status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, load_indices, array);
+			status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, osd_array_load,
+					     array);
 		if (status == OSD_OK)
 			status = admit(exec, array->head);
 	}
@@ -385,7 +374,7 @@ static void end_arrays(struct osd_exec *exec, const struct found *found)
 {
 	osd_lock(&exec->lock);
 	for (struct osd_array *array = found->arrays; array; array = array->next_found)
-		osd_array_end_if_over(exec, array);
+		osd_array_end_if_over(array);
 	osd_unlock(&exec->lock);
 }
 
@@ -413,7 +402,7 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 	}
 	for (struct osd_array *array = found.arrays; array && status == OSD_OK;
 	     array = array->next_found)
-		status = osd_array_admit_rest(exec, array);
+		status = osd_array_admit_rest(array);
 	if (status == OSD_OK)
 		status = osd_after_recover(exec);
 	if (status == OSD_OK)

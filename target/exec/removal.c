@@ -10,35 +10,27 @@
 
 #define FORMAT_WAIT_USEC 2000000
 
-struct in_partition {
-	uint64_t partition_id;
-	struct osd_object_id first; /* lowest surrogate; 0/0: none */
-};
-
-static bool stands_in(void *arg, struct osd_job_node *node)
+static bool stands_in(const struct osd_job_record *record, uint64_t partition_id)
 {
-	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
-	struct in_partition *in = arg;
-
-	if (job->record.flags & OSD_JOB_PLAIN || (job->record.id.partition_id != in->partition_id &&
-						  job->record.zone.id.partition_id != in->partition_id))
-		return true;
-	if (in->first.object_id == 0 || job->record.id.object_id < in->first.object_id)
-		in->first = job->record.id;
-	return true;
+	return !(record->flags & OSD_JOB_PLAIN) && (record->id.partition_id == partition_id ||
+						    record->zone.id.partition_id == partition_id);
 }
 
 enum osd_status osd_exec_check_partition(struct osd_exec *exec, uint64_t partition_id,
 					 struct osd_object_id *ret_job)
 {
-	struct in_partition in = {.partition_id = partition_id};
+	const struct osd_job *job = NULL;
+	struct osd_object_id first = {0, 0}; /* the lowest surrogate */
 
 	osd_lock(&exec->lock);
-	osd_job_table_each(&exec->table, stands_in, &in);
+	while ((job = osd_exec_next_job(exec, job)))
+		if (stands_in(&job->record, partition_id) &&
+		    (!first.object_id || job->record.id.object_id < first.object_id))
+			first = job->record.id;
 	osd_unlock(&exec->lock);
-	if (in.first.object_id == 0)
+	if (!first.object_id)
 		return OSD_OK;
-	*ret_job = in.first;
+	*ret_job = first;
 	return OSD_E_JOB_IN_WAY;
 }
 

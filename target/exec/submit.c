@@ -322,10 +322,10 @@ static void admit(struct osd_acceptance *acceptance)
 	struct osd_exec_wait *wait = acceptance->wait, *ended = NULL;
 	struct osd_run *run = NULL;
 
-	if (!acceptance->existing) {
-		osd_flow_fill(job, &acceptance->record);
+	if (!acceptance->existing && job->array)
+		osd_array_fill(job->array, &acceptance->record);
+	if (!acceptance->existing)
 		osd_story_accepted(job, &acceptance->record);
-	}
 	osd_lock(&exec->lock);
 	exec->accepting--;
 	if (acceptance->existing) {
@@ -337,7 +337,10 @@ static void admit(struct osd_acceptance *acceptance)
 		job->record = acceptance->record;
 		osd_figures_arrived(exec, job);
 		osd_exec_admit(exec, job);
-		osd_flow_admitted(job);
+		if (job->array)
+			osd_array_admit(job->array);
+		if (job->after)
+			osd_after_admitted(job);
 		run = acceptance->run;
 		if (run)
 			osd_start_begin(run, job);

@@ -18,80 +18,54 @@ static bool calls(const struct osd_job *job, struct osd_object_id id)
 	       (!id.object_id || function->object_id == id.object_id);
 }
 
-/* ---- whether there is one ------------------------------------------------------------------------ */
-
-struct search {
-	struct osd_exec *exec;
-	struct osd_object_id id;
-	const struct osd_job *found; /* borrowed: exec->lock is held.  One with a record if there is one */
-};
-
-static bool is_user(void *arg, struct osd_job_node *node)
-{
-	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
-	struct search *search = arg;
-
-	if (calls(job, search->id) &&
-	    (!search->found || search->found->record.flags & OSD_JOB_PLAIN) &&
-	    osd_function_is_active(search->exec->functions, job->record.function.id))
-		search->found = job;
-	return true;
-}
-
 bool osd_exec_uses_function(struct osd_exec *exec, struct osd_object_id id,
 			    struct osd_object_id *ret_job)
 {
-	struct search search = {.exec = exec, .id = id};
+	const struct osd_job *job = NULL;
+	const struct osd_job *found = NULL; /* one with a record if there is one */
 
 	*ret_job = (struct osd_object_id){0, 0};
 	if (!exec->functions || !osd_function_is_partition(id.partition_id))
 		return false;
 	osd_lock(&exec->lock);
-	osd_job_table_each(&exec->table, is_user, &search);
-	if (search.found && !(search.found->record.flags & OSD_JOB_PLAIN))
-		*ret_job = search.found->record.id;
+	while ((!found || found->record.flags & OSD_JOB_PLAIN) &&
+	       (job = osd_exec_next_job(exec, job)))
+		if (calls(job, id) &&
+		    osd_function_is_active(exec->functions, job->record.function.id))
+			found = job;
+	if (found && !(found->record.flags & OSD_JOB_PLAIN))
+		*ret_job = found->record.id;
 	osd_unlock(&exec->lock);
-	return search.found;
+	return found;
 }
 
-/* ---- all of them, for people --------------------------------------------------------------------- */
-
-struct list {
-	struct osd_object_id id;
-	char *text;
-	size_t capacity, used;
-};
-
-static bool add_line(void *arg, struct osd_job_node *node)
+/* Of one job.  Returns its length. */
+static size_t put_line(const struct osd_job_record *record, char *line, size_t size)
 {
-	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
-	const struct osd_job_record *record = &job->record;
-	char line[OSD_JOB_PRINCIPAL_MAX + 64];
-	struct list *list = arg;
-	int length;
-
-	if (!calls(job, list->id))
-		return true;
 	if (record->flags & OSD_JOB_PLAIN)
-		length = snprintf(line, sizeof(line), "call %s\n", record->principal);
-	else
-		length = snprintf(line, sizeof(line), "0x%llx/0x%llx %s\n",
-				  (unsigned long long)record->id.partition_id,
-				  (unsigned long long)record->id.object_id, record->principal);
-	if (length < 0 || (size_t)length > list->capacity - list->used)
-		return false;
-	memcpy(list->text + list->used, line, (size_t)length);
-	list->used += (size_t)length;
-	return true;
+		return (size_t)snprintf(line, size, "call %s\n", record->principal);
+	return (size_t)snprintf(line, size, "0x%llx/0x%llx %s\n",
+				(unsigned long long)record->id.partition_id,
+				(unsigned long long)record->id.object_id, record->principal);
 }
 
 size_t osd_exec_list_users(void *arg, struct osd_object_id id, char *text, size_t capacity)
 {
-	struct list list = {.id = id, .text = text, .capacity = capacity};
+	char line[OSD_JOB_PRINCIPAL_MAX + 64];
+	const struct osd_job *job = NULL;
 	struct osd_exec *exec = arg;
+	size_t used = 0, length;
 
 	osd_lock(&exec->lock);
-	osd_job_table_each(&exec->table, add_line, &list);
+	while ((job = osd_exec_next_job(exec, job))) {
+		if (!calls(job, id))
+			continue;
+		length = put_line(&job->record, line, sizeof(line));
+		if (length > capacity - used)
+			break;
+		memcpy(text + used, line, length);
+		used += length;
+	}
 	osd_unlock(&exec->lock);
-	return list.used;
+	return used;
 }

@@ -25,17 +25,14 @@ struct osd_after_node {
 		        * existed */
 };
 
-enum osd_status osd_after_init(struct osd_flow *flow)
-{
-	return osd_job_table_init(&flow->awaited);
-}
-
 void osd_after_release(struct osd_flow *flow)
 {
 	struct osd_job_node *left;
 
-	while ((left = osd_job_table_pop(&flow->awaited)))
+	while ((left = osd_job_table_next(&flow->awaited, NULL))) {
+		osd_job_table_remove(&flow->awaited, left);
 		free(osd_container_of(left, struct osd_after_node, node));
+	}
 	osd_job_table_release(&flow->awaited);
 }
 
@@ -193,7 +190,7 @@ bool osd_after_await_decision(struct osd_exec *exec, struct osd_object_id id)
 
 /* ---- ends; exec->lock held ------------------------------------------------------------------- */
 
-static void let_go(struct osd_exec *exec, struct osd_job *job)
+static void let_go(struct osd_job *job)
 {
 	bool changing = job->pending.txn || job->end_reason;
 
@@ -201,7 +198,7 @@ static void let_go(struct osd_exec *exec, struct osd_job *job)
 		return;
 	/* A held job is queued by its release, a job under change by the end of the change. */
 	if (job->record.state == OSD_STATE_QUEUED && !changing)
-		osd_exec_enqueue(exec, job);
+		osd_exec_enqueue(job->exec, job);
 }
 
 static void fail(struct osd_exec *exec, struct osd_after_edge *edge)
@@ -236,7 +233,7 @@ static void settle(struct osd_exec *exec, struct osd_after_edge *edge, uint8_t e
 	edge->ended = ended;
 	if (job->in_table && is_met(edge->on.condition, ended)) {
 		cut(exec, edge);
-		let_go(exec, job);
+		let_go(job);
 		return;
 	}
 	unlink_edge(edge);
@@ -245,7 +242,7 @@ static void settle(struct osd_exec *exec, struct osd_after_edge *edge, uint8_t e
 		fail(exec, edge);
 }
 
-void osd_after_admitted(struct osd_exec *exec, struct osd_job *job)
+void osd_after_admitted(struct osd_job *job)
 {
 	struct osd_after *after = job->after;
 
@@ -254,13 +251,14 @@ void osd_after_admitted(struct osd_exec *exec, struct osd_job *job)
 		uint8_t ended = edge->found ? edge->found : edge->node->ended;
 
 		if (ended)
-			settle(exec, edge, ended);
+			settle(job->exec, edge, ended);
 	}
-	let_go(exec, job);
+	let_go(job);
 }
 
-void osd_after_ended(struct osd_exec *exec, struct osd_job *job)
+void osd_after_ended(struct osd_job *job)
 {
+	struct osd_exec *exec = job->exec;
 	struct osd_after_node *node;
 
 	osd_assert_held(&exec->lock);
@@ -275,11 +273,11 @@ void osd_after_ended(struct osd_exec *exec, struct osd_job *job)
 	osd_flow_call(exec->flow);
 }
 
-void osd_after_changed(struct osd_exec *exec, const struct osd_job *job)
+void osd_after_changed(struct osd_job *job)
 {
-	osd_assert_held(&exec->lock);
+	osd_assert_held(&job->exec->lock);
 	if (job->after && job->after->failed)
-		osd_flow_call(exec->flow);
+		osd_flow_call(job->exec->flow);
 }
 
 /* ---- steps of the thread; exec->lock held -------------------------------------------------------- */

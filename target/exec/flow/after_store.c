@@ -10,18 +10,20 @@
 #include "security/decide.h"
 #include "wire/cursor.h"
 
-static enum osd_status put_list(struct osd_txn *txn, struct osd_object_id id,
-				const struct osd_job_predecessor *list, size_t count)
+enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
+			      const struct osd_after *after)
 {
 	uint8_t bytes[OSD_EXEC_AFTER_MAX * OSD_JOB_AFTER_BYTES];
 	struct osd_wr w = osd_wr_init(bytes, sizeof(bytes));
 
-	for (size_t i = 0; i < count; i++) {
-		osd_wr_be(&w, list[i].id.partition_id, 8);
-		osd_wr_be(&w, list[i].id.object_id, 8);
-		osd_wr_be(&w, list[i].condition, 4);
+	for (size_t i = 0; i < after->count; i++) {
+		const struct osd_job_predecessor *on = &after->edges[i].on;
+
+		osd_wr_be(&w, on->id.partition_id, 8);
+		osd_wr_be(&w, on->id.object_id, 8);
+		osd_wr_be(&w, on->condition, 4);
 		osd_wr_zero(&w, 4);
-		osd_wr_be(&w, list[i].sequence, 8);
+		osd_wr_be(&w, on->sequence, 8);
 	}
 	return osd_job_payload_put(txn, id, OSD_PAYLOAD_AFTER, bytes, osd_wr_used(&w));
 }
@@ -52,13 +54,13 @@ enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
 	return OSD_OK;
 }
 
-enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
-			       struct osd_after **ret_after)
+enum osd_status osd_after_load(struct osd_txn *txn, void *arg)
 {
+	struct osd_job *job = arg;
 	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
 	struct osd_after *after;
 	size_t count;
-	enum osd_status status = osd_job_after_get(txn, id, list, &count);
+	enum osd_status status = osd_job_after_get(txn, job->record.id, list, &count);
 
 	if (status != OSD_OK)
 		return status;
@@ -68,9 +70,19 @@ enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
 	for (size_t i = 0; i < count; i++)
 		after->edges[i].on = list[i];
 	after->left = 1;  /* until osd_after_recover */
-	free(*ret_after); /* left from a transaction that is run again */
-	*ret_after = after;
+	free(job->after); /* left from a transaction that is run again */
+	job->after = after;
 	return OSD_OK;
+}
+
+/* The record of a job.  It comes from memory if a member has none in the store yet. */
+static enum osd_status get_record(struct osd_exec *exec, struct osd_txn *txn,
+				  struct osd_object_id id, struct osd_job_record *ret_record)
+{
+	enum osd_status status = osd_job_record_get(txn, id, ret_record);
+
+	return status == OSD_E_NO_OBJECT && osd_exec_copy_record(exec, id, ret_record) ? OSD_OK
+										       : status;
 }
 
 /* ---- acceptance ------------------------------------------------------------------------------- */
@@ -99,9 +111,7 @@ enum osd_status osd_exec_find_own(struct osd_exec *exec, struct osd_txn *txn,
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_job_record_get(txn, id, ret_record);
-	if (status == OSD_E_NO_OBJECT && osd_exec_copy_record(exec, id, ret_record))
-		status = OSD_OK;
+	status = get_record(exec, txn, id, ret_record);
 	/* A principal may not learn that another principal's job exists. */
 	if (status == OSD_E_NO_OBJECT ||
 	    (status == OSD_OK && strcmp(ret_record->principal, by->principal) != 0))
@@ -123,16 +133,6 @@ enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, stru
 		edge->found = osd_job_state_terminal(record.state) ? record.state : 0;
 	}
 	return OSD_OK;
-}
-
-enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
-			      const struct osd_after *after)
-{
-	struct osd_job_predecessor list[OSD_EXEC_AFTER_MAX];
-
-	for (size_t i = 0; i < after->count; i++)
-		list[i] = after->edges[i].on;
-	return put_list(txn, id, list, after->count);
 }
 
 /* ---- after a restart -------------------------------------------------------------------------- */
@@ -157,11 +157,8 @@ static enum osd_status look_up(struct osd_txn *txn, void *arg)
 	for (size_t i = 0; i < after->count; i++) {
 		struct osd_after_edge *edge = &after->edges[i];
 		struct osd_job_record record;
-		enum osd_status status = osd_job_record_get(txn, edge->on.id, &record);
+		enum osd_status status = get_record(look->exec, txn, edge->on.id, &record);
 
-		if (status == OSD_E_NO_OBJECT &&
-		    osd_exec_copy_record(look->exec, edge->on.id, &record))
-			status = OSD_OK;
 		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 			return status;
 		if (status == OSD_E_NO_OBJECT || record.sequence != edge->on.sequence)
@@ -172,32 +169,20 @@ static enum osd_status look_up(struct osd_txn *txn, void *arg)
 	return OSD_OK;
 }
 
-struct recovery {
-	struct osd_exec *exec;
-	enum osd_status status;
-};
-
-static bool recover_one(void *arg, struct osd_job_node *node)
-{
-	struct osd_job *job = osd_container_of(node, struct osd_job, node);
-	struct recovery *recovery = arg;
-	struct osd_exec *exec = recovery->exec;
-	struct look look = {exec, job->after};
-
-	if (!job->after)
-		return true;
-	recovery->status = osd_after_watch(exec, job);
-	if (recovery->status == OSD_OK)
-		recovery->status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_up, &look);
-	if (recovery->status == OSD_OK)
-		osd_after_admitted(exec, job);
-	return recovery->status == OSD_OK;
-}
-
 enum osd_status osd_after_recover(struct osd_exec *exec)
 {
-	struct recovery recovery = {exec, OSD_OK};
+	enum osd_status status = OSD_OK;
+	struct osd_job *job = NULL;
 
-	osd_job_table_each(&exec->table, recover_one, &recovery);
-	return recovery.status;
+	while (status == OSD_OK && (job = osd_exec_next_job(exec, job))) {
+		if (!job->after)
+			continue;
+		status = osd_after_watch(exec, job);
+		if (status == OSD_OK)
+			status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_up,
+					     &(struct look){exec, job->after});
+		if (status == OSD_OK)
+			osd_after_admitted(job);
+	}
+	return status;
 }

@@ -59,22 +59,6 @@ enum osd_status osd_array_create(struct osd_job *job)
 	return OSD_OK;
 }
 
-/* The member holds a reference to its head. */
-static struct osd_job *new_member(struct osd_array *array, const struct osd_job_record *record)
-{
-	struct osd_job *job = osd_job_create(array->head->exec, record, array->head->pool);
-
-	if (job)
-		job->head = osd_job_ref(array->head);
-	return job;
-}
-
-static void prepare(struct osd_array *array, struct osd_job *job)
-{
-	job->next_delayed = array->prepared;
-	array->prepared = job;
-}
-
 /* The list is valid (wire/index_ranges.h), or empty. */
 static enum osd_status keep_ranges(struct osd_array *array, const uint8_t *ranges, size_t length)
 {
@@ -94,8 +78,9 @@ static enum osd_status bad_indices(const struct osd_job_record *head, const char
 			    head->id.partition_id, head->id.object_id, how);
 }
 
-enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array)
+enum osd_status osd_array_load(struct osd_txn *txn, void *arg)
 {
+	struct osd_array *array = arg;
 	const struct osd_job_record *head = &array->head->record;
 	OSD_CLEANUP_FREE uint8_t *bytes = malloc(OSD_JOB_PAYLOAD_MAX);
 	uint32_t first, last, count;
@@ -138,7 +123,8 @@ enum osd_status osd_array_prepare(struct osd_array *array, const struct osd_exec
 		job->exec = array->head->exec;
 		job->kind = &osd_kind_member;
 		job->pool = array->head->pool;
-		prepare(array, job);
+		job->next_delayed = array->prepared;
+		array->prepared = job;
 	}
 	return OSD_OK;
 }
@@ -201,7 +187,7 @@ static void note_start(struct osd_job_record *head, uint64_t started_msec)
 				   : 0;
 }
 
-static void count(struct osd_array *array, const struct osd_job_record *member)
+void osd_array_count(struct osd_array *array, const struct osd_job_record *member)
 {
 	struct osd_job_record *head = &array->head->record;
 	uint8_t *shown = &array->states[osd_array_at(member)];
@@ -223,21 +209,16 @@ static void count(struct osd_array *array, const struct osd_job_record *member)
 	add_usage(head, member);
 }
 
-void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *member)
-{
-	count(array, member);
-}
-
-void osd_array_note(struct osd_exec *exec, struct osd_job *member)
+void osd_array_note(struct osd_job *member)
 {
 	struct osd_array *array = member->head->array;
 	uint32_t at = osd_array_at(&member->record);
 
 	if (array->states[at] == member->record.state)
 		return;
-	count(array, &member->record);
+	osd_array_count(array, &member->record);
 	if (array->ended == array->head->record.array.count)
-		osd_array_work(exec, array, array->cursor);
+		osd_array_work(array, array->cursor);
 }
 
 size_t osd_array_ahead(const struct osd_job *member)
@@ -251,22 +232,22 @@ size_t osd_array_ahead(const struct osd_job *member)
 			       (uint64_t)array->waiting.entry_count - 1);
 }
 
-void osd_array_view(const struct osd_array *array, const struct osd_txn *txn,
-		    size_t counts[OSD_JOB_STATES_END], uint8_t *states)
+void osd_array_view(const struct osd_job *head, const struct osd_txn *txn,
+		    struct osd_job_view *view)
 {
-	const struct osd_job *head = array->head;
+	const struct osd_array *array = head->array;
 	uint8_t to = head->pending.state,
 		from = to == OSD_STATE_HELD ? OSD_STATE_QUEUED : OSD_STATE_HELD;
 
-	memcpy(counts, array->counts, sizeof(array->counts));
-	memcpy(states, array->states, head->record.array.count);
+	memcpy(view->counts, array->counts, sizeof(array->counts));
+	memcpy(view->states, array->states, head->record.array.count);
 	if (head->pending.txn != txn || array->ending_next)
 		return;
-	counts[to] += counts[from];
-	counts[from] = 0;
+	view->counts[to] += view->counts[from];
+	view->counts[from] = 0;
 	for (uint32_t at = 0; at < head->record.array.count; at++)
-		if (states[at] == from)
-			states[at] = to;
+		if (view->states[at] == from)
+			view->states[at] = to;
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */
@@ -281,7 +262,7 @@ static bool may_start_one(const struct osd_array *array)
 	       !(head->after && head->after->left > 0) && !head->pending.txn;
 }
 
-void osd_array_settle(struct osd_exec *exec, struct osd_array *array)
+void osd_array_settle(struct osd_array *array)
 {
 	struct osd_job *head = array->head;
 
@@ -294,7 +275,7 @@ void osd_array_settle(struct osd_exec *exec, struct osd_array *array)
 	if (osd_fair_queue_push(&head->pool->queue, &head->entry) == OSD_OK)
 		osd_pool_has_work(head->pool);
 	else
-		osd_exec_delay(exec, head, OSD_NO_MEMORY_USEC);
+		osd_exec_delay(head->exec, head, OSD_NO_MEMORY_USEC);
 }
 
 enum osd_status osd_array_place(struct osd_job *member)
@@ -314,81 +295,82 @@ void osd_array_unplace(struct osd_job *member)
 	osd_fair_queue_drop_place(&member->pool->queue, &member->head->entry);
 }
 
-struct osd_job *osd_array_first(const struct osd_array *array)
+struct osd_job *osd_array_first(struct osd_job *head)
 {
-	return osd_container_of(osd_fair_queue_peek(&array->waiting), struct osd_job, entry);
+	return osd_container_of(osd_fair_queue_peek(&head->array->waiting), struct osd_job, entry);
 }
 
-struct osd_job *osd_array_take(struct osd_exec *exec, struct osd_job *head)
+struct osd_job *osd_array_take(struct osd_job *head)
 {
 	struct osd_array *array = head->array;
 	struct osd_fair_entry *entry = osd_fair_queue_pop(&array->waiting);
 	struct osd_job *member = osd_container_of(entry, struct osd_job, entry);
 
-	osd_assert_held(&exec->lock);
+	osd_assert_held(&head->exec->lock);
 	array->running++;
 	member->takes_turn = true;
 	member->stored = true; /* soon */
-	osd_array_settle(exec, array);
+	osd_array_settle(array);
 	return member;
 }
 
-void osd_array_yield(struct osd_exec *exec, struct osd_job *member)
+void osd_array_yield(struct osd_job *member)
 {
 	struct osd_array *array = member->head->array;
 
-	osd_assert_held(&exec->lock);
+	osd_assert_held(&member->exec->lock);
 	if (!member->takes_turn)
 		return;
 	member->takes_turn = false;
 	array->running--;
-	osd_array_settle(exec, array);
+	osd_array_settle(array);
 }
 
-/* The head has a place already, or takes one now. */
-static void admit(struct osd_exec *exec, struct osd_array *array, struct osd_job *member)
+void osd_array_admit(struct osd_array *array)
 {
-	member->head = member->head ? member->head : osd_job_ref(array->head);
-	osd_exec_admit(exec, member);
-	osd_job_unref(member);
-}
-
-void osd_array_admit(struct osd_exec *exec, struct osd_array *array)
-{
-	osd_assert_held(&exec->lock);
+	osd_assert_held(&array->head->exec->lock);
 	while (array->prepared) {
 		struct osd_job *member = array->prepared;
 
 		array->prepared = member->next_delayed;
 		member->next_delayed = NULL;
-		/* The anchor keeps the principal in the queue, so nothing is allocated here. */
+		member->head = osd_job_ref(array->head);
+		/* The head has the place already, and the anchor keeps the principal in the queue, so
+		 * nothing is allocated here. */
 		osd_fair_queue_reserve(&array->waiting, "", 1, true, &member->entry);
-		admit(exec, array, member);
+		osd_exec_admit(member->exec, member);
+		osd_job_unref(member);
 	}
 }
 
-enum osd_status osd_array_admit_rest(struct osd_exec *exec, struct osd_array *array)
+enum osd_status osd_array_admit_rest(struct osd_array *array)
 {
 	const struct osd_job_record *head = &array->head->record;
+	struct osd_exec *exec = array->head->exec;
 	struct osd_index_walk walk = walk_indices(array);
 	struct osd_job_record record;
 
 	for (uint32_t at = 0; at < head->array.count; at++) {
 		uint32_t index = osd_index_walk_next(&walk);
+		enum osd_status status;
 		struct osd_job *member;
 
 		if (array->states[at] != 0)
 			continue;
 		osd_array_member_record(head, at, index, &record);
 		record.generation = head->generation;
-		member = new_member(array, &record);
-		if (!member || osd_array_place(member) != OSD_OK) {
-			osd_job_unref(member);
+		member = osd_job_create(exec, &record, array->head->pool);
+		if (!member)
 			return OSD_E_NO_MEMORY;
-		}
-		admit(exec, array, member);
+		member->head = osd_job_ref(array->head);
+		status = osd_array_place(member);
+		if (status == OSD_OK)
+			osd_exec_admit(exec, member);
+		osd_job_unref(member);
+		if (status != OSD_OK)
+			return status;
 	}
 	if (array->ended == head->array.count || head->array.ending)
-		osd_array_work(exec, array, 0);
+		osd_array_work(array, 0);
 	return OSD_OK;
 }

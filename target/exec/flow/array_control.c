@@ -42,7 +42,7 @@ static void apply(struct osd_exec *exec, struct osd_job *head)
 
 	osd_assert_held(&exec->lock);
 	if (array->ending_next) {
-		osd_array_end(exec, head, array->ending_next);
+		osd_array_end(head, array->ending_next);
 		return;
 	}
 	head->record.state = head->pending.state;
@@ -64,10 +64,10 @@ static void change_ended(void *arg, bool committed)
 	if (committed && head->in_table)
 		apply(exec, head);
 	head->pending.txn = NULL;
-	osd_array_settle(exec, head->array);
-	osd_after_changed(exec, head);
+	osd_array_settle(head->array);
+	osd_after_changed(head);
 	if (head->in_table)
-		osd_array_work(exec, head->array, 0); /* the array waited for this */
+		osd_array_work(head->array, 0); /* the array waited for this */
 	osd_job_unref(head);
 	osd_unlock(&exec->lock);
 }
@@ -95,7 +95,7 @@ static bool begin(struct osd_exec *exec, struct osd_job *head, struct osd_txn *t
 		head->pending.state = OSD_STATE_QUEUED;
 		head->pending.reason = waits ? OSD_REASON_WAITS_FOR_JOB : OSD_REASON_WAITS_FOR_SLOT;
 	}
-	osd_array_settle(exec, array);
+	osd_array_settle(array);
 	return true;
 }
 

@@ -16,27 +16,28 @@ static bool is_of_predecessor(uint16_t reason)
 	return reason == OSD_REASON_UNREACHABLE || reason == OSD_REASON_NOT_NEEDED;
 }
 
-void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason)
+void osd_array_end(struct osd_job *head, uint16_t reason)
 {
 	struct osd_array *array = head->array;
 	uint16_t *ending = &head->record.array.ending;
 
-	osd_assert_held(&exec->lock);
+	osd_assert_held(&head->exec->lock);
 	/* Any reason except a cancel also ends the members that have started. */
 	if (*ending && (*ending != OSD_REASON_CANCELLED || reason == OSD_REASON_CANCELLED ||
 			is_of_predecessor(reason)))
 		return;
 	*ending = reason;
 	osd_job_touch(head);
-	osd_array_settle(exec, array);
-	osd_array_work(exec, array, 0);
+	osd_array_settle(array);
+	osd_array_work(array, 0);
 }
 
 /* Releases the lock meanwhile.  A member with a change under way is ended by osd_array_work, once
  * that change is over. */
-static void end_member(struct osd_exec *exec, struct osd_array *array, struct osd_job *member)
+static void end_member(struct osd_array *array, struct osd_job *member)
 {
 	const struct osd_job_record *head = &array->head->record;
+	struct osd_exec *exec = member->exec;
 	uint16_t reason = head->array.ending;
 	bool waits =
 		member->record.state == OSD_STATE_QUEUED || member->record.state == OSD_STATE_HELD;
@@ -64,9 +65,10 @@ static void sum_up(const struct osd_array *array, char *text, size_t capacity)
 	snprintf(text + used, capacity - used, " of %u", array->head->record.array.count);
 }
 
-static void end_head(struct osd_exec *exec, struct osd_array *array)
+static void end_head(struct osd_array *array)
 {
 	struct osd_job *head = array->head;
+	struct osd_exec *exec = head->exec;
 	size_t completed = array->counts[OSD_STATE_COMPLETED];
 	size_t cancelled = array->counts[OSD_STATE_CANCELLED];
 	struct osd_job_record record = head->record;
@@ -101,36 +103,36 @@ static void end_head(struct osd_exec *exec, struct osd_array *array)
 	osd_lock(&exec->lock);
 }
 
-void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array)
+void osd_array_end_if_over(struct osd_array *array)
 {
 	const struct osd_job *head = array->head;
 
-	osd_assert_held(&exec->lock);
+	osd_assert_held(&head->exec->lock);
 	if (head->in_table && !head->pending.txn && !head->end_reason &&
 	    array->ended == head->record.array.count)
-		end_head(exec, array);
+		end_head(array);
 }
 
-void osd_array_step(struct osd_exec *exec, struct osd_array *array)
+void osd_array_step(struct osd_array *array)
 {
 	struct osd_job *head = array->head;
 	uint32_t count = head->record.array.count;
 
-	osd_assert_held(&exec->lock);
+	osd_assert_held(&head->exec->lock);
 	array->working = false;
-	osd_array_end_if_over(exec, array);
+	osd_array_end_if_over(array);
 	if (head->in_table && !head->pending.txn && !head->end_reason) {
 		for (int i = 0;
 		     i < STEP_MEMBERS && head->record.array.ending && array->cursor < count; i++) {
 			struct osd_object_id id =
 				osd_array_member_id(&head->record, array->cursor++);
-			struct osd_job *member = osd_exec_find(exec, id);
+			struct osd_job *member = osd_exec_find(head->exec, id);
 
 			if (member)
-				end_member(exec, array, member);
+				end_member(array, member);
 		}
 		if (head->record.array.ending && array->cursor < count)
-			osd_array_work(exec, array, array->cursor);
+			osd_array_work(array, array->cursor);
 	}
 	osd_job_unref(head);
 }

@@ -16,14 +16,16 @@ void osd_flow_call(struct osd_flow *flow)
 		osd_alarm_by(&flow->exec->monitor, osd_monotonic_usec() + RETRY_USEC);
 }
 
-void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at)
+void osd_array_work(struct osd_array *array, uint32_t at)
 {
+	struct osd_flow *flow = array->head->exec->flow;
+
 	array->cursor = OSD_MIN(array->cursor, at);
 	if (array->working)
 		return;
 	array->working = true;
-	array->next_working = exec->flow->arrays;
-	exec->flow->arrays = array;
+	array->next_working = flow->arrays;
+	flow->arrays = array;
 	osd_job_ref(array->head);
-	osd_flow_call(exec->flow);
+	osd_flow_call(flow);
 }

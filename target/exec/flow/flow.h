@@ -5,8 +5,8 @@
  * knows of arrays.
  *
  * Inside: kinds.c (the operations of each kind), after.c and after_store.c (AFTER), array.c,
- * array_control.c, array_end.c and array_store.c (arrays), flow.c (acceptance), thread.c (the
- * thread "iosd-after"), call.c (wakes it), begin.c, sweep.c (the thread "iosd-sweep").
+ * array_control.c, array_end.c and array_store.c (arrays), thread.c (the thread "iosd-after"),
+ * call.c (wakes it), sweep.c (the thread "iosd-sweep").
  *
  * AFTER.  A job that has not started has an edge to each job that it names.  Each job that is
  * waited for has a node, which lists the edges to it.  An edge whose condition is met is cut.  If
@@ -48,6 +48,7 @@
 #include "exec/job/job.h"
 #include "exec/pool/pool.h"
 #include "exec/queue/queue.h"
+#include "object/txn_run.h"
 #include "wire/exec_param.h"
 #include "wire/index_ranges.h"
 
@@ -85,7 +86,6 @@ struct osd_flow {
 	bool uncalled;			 /* it could not be started: the monitor calls again */
 };
 
-enum osd_status osd_after_init(struct osd_flow *flow);
 /* Called when no job names another any more. */
 void osd_after_release(struct osd_flow *flow);
 
@@ -96,9 +96,8 @@ enum osd_status osd_after_create(const struct osd_exec_after *named, size_t coun
 /* The stored list of the jobs that a job waits for: at most OSD_EXEC_AFTER_MAX. */
 enum osd_status osd_job_after_get(struct osd_txn *txn, struct osd_object_id id,
 				  struct osd_job_predecessor list[], size_t *ret_count);
-/* Loads the stored list of a job that named others into *ret_after. */
-enum osd_status osd_after_load(struct osd_txn *txn, struct osd_object_id id,
-			       struct osd_after **ret_after);
+/* At restart.  arg: a job that named others; loads the stored list. */
+osd_txn_fn osd_after_load;
 
 /* exec->lock held.  Adds edges to all jobs that job->after names.  From here on no end is
  * missed. */
@@ -114,15 +113,15 @@ enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, stru
 				const struct osd_job_record *by);
 enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
 			      const struct osd_after *after);
-/* exec->lock held.  The job is in the table: releases it if it waits for nothing, or ends it. */
-void osd_after_admitted(struct osd_exec *exec, struct osd_job *job);
+/* exec->lock held.  A job that names others is in the table: releases it if it waits for nothing, or ends it. */
+void osd_after_admitted(struct osd_job *job);
 /* Takes up the jobs found at a restart.  All are in the table, and no thread runs yet. */
 enum osd_status osd_after_recover(struct osd_exec *exec);
 
 /* exec->lock held in the functions that follow. */
 
 /* A job leaves the table. */
-void osd_after_ended(struct osd_exec *exec, struct osd_job *job);
+void osd_after_ended(struct osd_job *job);
 /* Cuts all its edges. */
 void osd_after_drop(struct osd_exec *exec, struct osd_job *job);
 /* Whether a job that has ended still decides about other jobs: its record must stay. */
@@ -133,7 +132,7 @@ void osd_after_pin(struct osd_job *job);
 /* The number of jobs it still waits for, and the first of them. */
 size_t osd_after_waits_for(const struct osd_job *job, struct osd_object_id *ret_first);
 /* A change of the job has ended. */
-void osd_after_changed(struct osd_exec *exec, const struct osd_job *job);
+void osd_after_changed(struct osd_job *job);
 /* Whether the job has just ended and the jobs that wait for it are not notified yet.  If so, waits
  * for that, a moment at most.  Takes exec->lock. */
 bool osd_after_await_decision(struct osd_exec *exec, struct osd_object_id id);
@@ -195,14 +194,14 @@ static inline uint32_t osd_array_at(const struct osd_job_record *member)
 enum osd_status osd_array_create(struct osd_job *job);
 /* Allocates all members, so that nothing can fail once the array is accepted. */
 enum osd_status osd_array_prepare(struct osd_array *array, const struct osd_exec_text *ranges);
-/* Derives the records of the prepared members from this record of the head. */
+/* Derives the records of the prepared members from this record of the head, which is final. */
 void osd_array_fill(struct osd_array *array, const struct osd_job_record *head);
 /* NULL is fine. */
 void osd_array_free(struct osd_array *array);
-/* At restart, before the members are admitted: loads the indices, if they have gaps. */
-enum osd_status osd_array_load(struct osd_txn *txn, struct osd_array *array);
-/* At restart: counts a member that has ended. */
-void osd_array_note_ended(struct osd_array *array, const struct osd_job_record *member);
+/* At restart, before the members are admitted.  arg: an array whose indices have gaps; loads them. */
+osd_txn_fn osd_array_load;
+/* Counts a member, whose state has changed.  At restart: one that has ended. */
+void osd_array_count(struct osd_array *array, const struct osd_job_record *member);
 
 /* ---- in the store, in the caller's transaction ----------------------------------------------- */
 
@@ -225,43 +224,43 @@ enum osd_status osd_array_control(struct osd_txn *txn, struct osd_job *head, uin
 /* ---- exec->lock held ------------------------------------------------------------------------- */
 
 /* Puts the prepared members into the table.  The head is already there. */
-void osd_array_admit(struct osd_exec *exec, struct osd_array *array);
+void osd_array_admit(struct osd_array *array);
 /* At restart: admits the members without a record.  OSD_E_NO_MEMORY. */
-enum osd_status osd_array_admit_rest(struct osd_exec *exec, struct osd_array *array);
+enum osd_status osd_array_admit_rest(struct osd_array *array);
 /* Gives a place to a member that waits (again). */
 enum osd_status osd_array_place(struct osd_job *member);
 void osd_array_unplace(struct osd_job *member);
 /* Called after a change that affects whether members may start.  Puts the head into the queue, or
  * removes it. */
-void osd_array_settle(struct osd_exec *exec, struct osd_array *array);
+void osd_array_settle(struct osd_array *array);
 /* The member that the queued head stands for. */
-struct osd_job *osd_array_first(const struct osd_array *array);
+struct osd_job *osd_array_first(struct osd_job *head);
 /* Takes that member out of the heap to start it. */
-struct osd_job *osd_array_take(struct osd_exec *exec, struct osd_job *head);
+struct osd_job *osd_array_take(struct osd_job *head);
 /* The member no longer runs. */
-void osd_array_yield(struct osd_exec *exec, struct osd_job *member);
+void osd_array_yield(struct osd_job *member);
 /* The member's state may have changed. */
-void osd_array_note(struct osd_exec *exec, struct osd_job *member);
+void osd_array_note(struct osd_job *member);
 /* About how many members of the array start before this one. */
 size_t osd_array_ahead(const struct osd_job *member);
 /* The view of the head. */
 uint8_t osd_array_state(const struct osd_array *array);
 /* Ends all members that have not started.  With any reason except OSD_REASON_CANCELLED, ends the
  * started ones, too.  The first reason stays, but a kill overrides a cancel. */
-void osd_array_end(struct osd_exec *exec, struct osd_job *head, uint16_t reason);
+void osd_array_end(struct osd_job *head, uint16_t reason);
 /* call.c.  Queues work for osd_array_step: visit the members from at on. */
-void osd_array_work(struct osd_exec *exec, struct osd_array *array, uint32_t at);
+void osd_array_work(struct osd_array *array, uint32_t at);
 /* Ends the array if all its members have ended; releases the lock meanwhile. */
-void osd_array_end_if_over(struct osd_exec *exec, struct osd_array *array);
+void osd_array_end_if_over(struct osd_array *array);
 /* Does one step of the work for an array that was taken off flow->arrays; releases the lock
  * meanwhile. */
-void osd_array_step(struct osd_exec *exec, struct osd_array *array);
-/* exec->lock held.  Returns the number of members in each state, and the state of each.  The result
- * is as txn sees it, including a hold or release that txn is about to commit. */
-void osd_array_view(const struct osd_array *array, const struct osd_txn *txn,
-		    size_t counts[OSD_JOB_STATES_END], uint8_t *states);
+void osd_array_step(struct osd_array *array);
+/* Fills in the number of members in each state, and the state of each.  The result is as txn sees it,
+ * including a hold or release that txn is about to commit. */
+void osd_array_view(const struct osd_job *head, const struct osd_txn *txn,
+		    struct osd_job_view *view);
 
-/* ---- a job that is being accepted (flow.c) ------------------------------------------------------------- */
+/* ---- a job that is being accepted ---------------------------------------------------------------------- */
 
 /* Parses the jobs to wait for and the members from the parameters.  No lock held. */
 struct osd_flow_request {
@@ -271,10 +270,6 @@ struct osd_flow_request {
 	uint64_t reuse_usec;	     /* of an array */
 };
 enum osd_status osd_flow_prepare(struct osd_job *job, const struct osd_flow_request *request);
-/* The record is final; no lock held. */
-void osd_flow_fill(struct osd_job *job, const struct osd_job_record *record);
-/* exec->lock held: the job is in the table. */
-void osd_flow_admitted(struct osd_job *job);
 
 /* ---- kinds, times, the thread --------------------------------------------------------------------------- */
 
@@ -287,9 +282,8 @@ void osd_flow_init(struct osd_flow *flow);
 void osd_flow_start(struct osd_flow *flow);
 void osd_flow_stop(struct osd_flow *flow);
 void osd_flow_call(struct osd_flow *flow);
-/* begin.c, in the sweep: releases the jobs whose begin time has come. */
-void osd_flow_begin_due(struct osd_exec *exec);
-/* sweep.c: removes the records of ended jobs that have expired, and ends jobs that were not started by their expiry.
+/* sweep.c: removes the records of ended jobs that have expired, ends jobs that were not started by their expiry, and
+ * releases jobs whose begin time has come.
  * One user may have many thousands of these: a thread of its own does it, or the caller if there can be none. */
 void osd_flow_call_sweep(struct osd_flow *flow);
 void osd_flow_sweep(void *exec);

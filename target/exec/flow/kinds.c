@@ -3,7 +3,6 @@
  * end, and its status page.  A plain job waits in its pool's queue.  The head of an array waits
  * there on behalf of the first member that may start.  Members wait in the array's own heap
  * (flow.h). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -46,13 +45,6 @@ static bool always_shows(const struct osd_job *job, const struct osd_job_view *v
 	return true;
 }
 
-/* An unconfigured pool goes with its last job. */
-static void leave_pool(const struct osd_job *job)
-{
-	if (job->pool->leaving)
-		osd_alarm_by(&job->exec->monitor, 0);
-}
-
 /* ---- jobs that stand in their pool's queue: plain ones and heads ------------------------------------ */
 
 static bool waits_for_others(const struct osd_job *job)
@@ -83,23 +75,15 @@ static void unplace(struct osd_job *job)
 	osd_fair_queue_unreserve(&job->pool->queue, &job->entry);
 }
 
-static void tell_waiters(struct osd_job *job)
+/* An unconfigured pool goes with its last job. */
+static void leave(struct osd_job *job)
 {
-	leave_pool(job);
-	osd_after_ended(job->exec, job);
-}
-
-static void change_ended(struct osd_job *job)
-{
-	osd_after_changed(job->exec, job);
+	if (job->pool->leaving)
+		osd_alarm_by(&job->exec->monitor, 0);
+	osd_after_ended(job);
 }
 
 /* ---- plain ones ---------------------------------------------------------------------------------------- */
-
-static void release_plain(struct osd_job *job)
-{
-	free(job->after);
-}
 
 /* Pushes it into its pool's queue. */
 static enum osd_status push(struct osd_job *job)
@@ -139,13 +123,12 @@ static void view_plain(const struct osd_job *job, struct osd_job_view *v)
 /* Of jobs that are in no array. */
 #define NO_MEMBER                                                                                  \
 	.unqueue = unqueue, .unplace = unplace, .waits = waits_for_others, .changed = do_nothing,  \
-	.paused = do_nothing, .left = tell_waiters, .unended = osd_after_pin,                      \
-	.is_changing = is_false, .change_begins = do_nothing, .change_ended = change_ended,        \
-	.behind = none_behind
+	.paused = do_nothing, .left = leave, .unended = osd_after_pin, .is_changing = is_false,    \
+	.change_begins = do_nothing, .change_ended = osd_after_changed, .behind = none_behind
 
 const struct osd_job_kind osd_kind_plain = {
 	NO_MEMBER,
-	.release = release_plain,
+	.release = do_nothing,
 	.enqueue = enqueue_plain,
 	.may_start = plain_may_start,
 	.first = itself,
@@ -160,30 +143,14 @@ const struct osd_job_kind osd_kind_plain = {
 static void release_head(struct osd_job *job)
 {
 	osd_array_free(job->array);
-	free(job->after);
 }
 
 static enum osd_status enqueue_head(struct osd_job *job)
 {
 	if (!wait_for_jobs(job))
-		osd_array_settle(job->exec, job->array);
+		osd_array_settle(job->array);
 	osd_pool_note_deadline(job);
 	return OSD_OK;
-}
-
-static void end_members(struct osd_job *job, uint16_t reason)
-{
-	osd_array_end(job->exec, job, reason);
-}
-
-static struct osd_job *first_member(struct osd_job *job)
-{
-	return osd_array_first(job->array);
-}
-
-static struct osd_job *take_member(struct osd_job *job)
-{
-	return osd_array_take(job->exec, job);
 }
 
 /* The state of an array follows from its members. */
@@ -205,12 +172,6 @@ static void view_head(const struct osd_job *job, struct osd_job_view *v)
 			1000 * (osd_wall_msec() - OSD_MIN(osd_wall_msec(), v->own.started_msec));
 }
 
-static void view_members(const struct osd_job *job, const struct osd_txn *txn,
-			 struct osd_job_view *v)
-{
-	osd_array_view(job->array, txn, v->counts, v->states);
-}
-
 static bool head_shows_pending(const struct osd_job *job, const struct osd_job_view *v)
 {
 	return v->own.state != OSD_STATE_RUNNING && !job->array->ending_next;
@@ -220,34 +181,28 @@ const struct osd_job_kind osd_kind_head = {
 	NO_MEMBER,
 	.release = release_head,
 	.enqueue = enqueue_head,
-	.end_parts = end_members,
+	.end_parts = osd_array_end,
 	.control = osd_array_control,
 	.may_start = is_false,
-	.first = first_member,
-	.take = take_member,
+	.first = osd_array_first,
+	.take = osd_array_take,
 	.view = view_head,
-	.view_parts = view_members,
+	.view_parts = osd_array_view,
 	.shows_pending = head_shows_pending,
 };
 
 /* ---- members --------------------------------------------------------------------------------------------- */
 
-static void release_member(struct osd_job *job)
-{
-	osd_job_unref(job->head);
-}
-
 /* Pushes it into its array's heap. */
 static enum osd_status push_member(struct osd_job *job)
 {
-	struct osd_exec *exec = job->exec;
 	struct osd_array *array = job->head->array;
 	enum osd_status status = osd_fair_queue_push(&array->waiting, &job->entry);
 
 	if (status == OSD_OK && array->head->record.array.ending)
-		osd_array_work(exec, array, 0);
+		osd_array_work(array, 0);
 	else if (status == OSD_OK)
-		osd_array_settle(exec, array);
+		osd_array_settle(array);
 	return status;
 }
 
@@ -264,24 +219,14 @@ static void unqueue_member(struct osd_job *job)
 	if (!job->entry.queued)
 		return;
 	osd_fair_queue_drop(&job->head->array->waiting, &job->entry);
-	osd_array_settle(job->exec, job->head->array);
-}
-
-static void note_member(struct osd_job *job)
-{
-	osd_array_note(job->exec, job);
-}
-
-static void yield_turn(struct osd_job *job)
-{
-	osd_array_yield(job->exec, job);
+	osd_array_settle(job->head->array);
 }
 
 static void leave_array(struct osd_job *job)
 {
-	tell_waiters(job);
-	yield_turn(job);
-	note_member(job);
+	leave(job);
+	osd_array_yield(job);
+	osd_array_note(job);
 }
 
 static bool array_is_changing(const struct osd_job *job)
@@ -301,7 +246,7 @@ static void member_changed(struct osd_job *job)
 
 	array->changing--;
 	if (job->in_table && job->head->record.array.ending)
-		osd_array_work(job->exec, array, osd_array_at(&job->record));
+		osd_array_work(array, osd_array_at(&job->record));
 }
 
 /* It is the first of those that wait. */
@@ -327,14 +272,15 @@ static void view_member(const struct osd_job *job, struct osd_job_view *v)
 	else if (at_once && head->array->running >= at_once)
 		v->own.reason = OSD_REASON_WAITS_FOR_TURN;
 }
+
 const struct osd_job_kind osd_kind_member = {
-	.release = release_member,
+	.release = do_nothing,
 	.enqueue = enqueue_member,
 	.unqueue = unqueue_member,
 	.unplace = osd_array_unplace,
 	.waits = is_false,
-	.changed = note_member,
-	.paused = yield_turn,
+	.changed = osd_array_note,
+	.paused = osd_array_yield,
 	.left = leave_array,
 	.unended = do_nothing,
 	.is_changing = array_is_changing,
@@ -348,6 +294,22 @@ const struct osd_job_kind osd_kind_member = {
 	.view_parts = view_no_parts,
 	.shows_pending = always_shows,
 };
+
+/* ---- a job that is being accepted ------------------------------------------------------------------------ */
+
+enum osd_status osd_flow_prepare(struct osd_job *job, const struct osd_flow_request *request)
+{
+	enum osd_status status =
+		osd_after_create(request->after, request->after_count, &job->after);
+
+	if (status != OSD_OK || !job->record.array.count)
+		return status;
+	status = osd_array_create(job);
+	if (status != OSD_OK)
+		return status;
+	job->array->reuse_usec = request->reuse_usec;
+	return osd_array_prepare(job->array, &request->ranges);
+}
 
 const struct osd_job_kind *osd_flow_kind_of(const struct osd_job_record *record)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sweep.c -- the sweep: removes the records of ended jobs when they expire, with their surrogates
- * and results, and ends jobs that were not started in time. */
+ * and results, ends jobs that were not started in time, and releases jobs whose begin time has come. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -8,6 +8,10 @@
 
 #define SWEEP_AT_ONCE 64
 #define STAYS_MSEC    500 /* before a removal that was not possible is tried again */
+#define BEGIN_AT_ONCE 64
+#define AGAIN_MSEC    500
+
+/* ---- records that expire --------------------------------------------------------------------- */
 
 struct sweep {
 	uint64_t now_msec;
@@ -52,15 +56,6 @@ static enum osd_status try_removal(struct osd_exec *exec, struct osd_object_id i
 		       : osd_txn_run(exec->objects, OSD_TXN_INTERNAL, remove_expired, &removal);
 }
 
-static bool note_idle(void *arg, struct osd_job_node *node)
-{
-	struct osd_job *job = osd_container_of(node, struct osd_job, node);
-
-	osd_exec_note_idle(arg, job);
-	osd_pool_note_deadline(job);
-	return true;
-}
-
 static bool is_late(const struct osd_job *job, const void *now_usec)
 {
 	return osd_pool_is_late(job, *(const uint64_t *)now_usec);
@@ -76,6 +71,7 @@ static bool has_idled(const struct osd_job *job, const void *now_msec)
 static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 {
 	uint64_t now_usec = osd_monotonic_usec();
+	struct osd_job *job = NULL;
 	bool due;
 
 	osd_lock(&exec->lock);
@@ -89,9 +85,87 @@ static void end_idle(struct osd_exec *exec, uint64_t now_msec)
 	osd_exec_end_matching(exec, is_late, &now_usec, OSD_REASON_DEADLINE);
 	osd_lock(&exec->lock);
 	exec->idle_msec = UINT64_MAX;
-	osd_job_table_each(&exec->table, note_idle, exec);
+	while ((job = osd_exec_next_job(exec, job))) {
+		osd_exec_note_idle(exec, job);
+		osd_pool_note_deadline(job);
+	}
 	osd_unlock(&exec->lock);
 }
+
+/* ---- jobs that begin at a time of day (EXEC parameter BEGIN) --------------------------------- */
+
+/* They are HELD, and released at that time, as a client would.  A client's release before that time
+ * starts them at once.  Either release clears the begin time in the record.  The time is that of the
+ * wall clock.  Each sweep checks it: at the earliest begin, and at least once a minute, so that it
+ * notices when the clock was set. */
+
+/* exec->lock held.  Lists jobs whose time has come, and notes the time of the others. */
+static size_t find_due(struct osd_exec *exec, uint64_t now_msec,
+		       struct osd_object_id ids[BEGIN_AT_ONCE])
+{
+	const struct osd_job *job = NULL;
+	size_t count = 0;
+
+	osd_assert_held(&exec->lock);
+	while ((job = osd_exec_next_job(exec, job)))
+		if (osd_job_begins_later(job) && job->record.begin_msec <= now_msec &&
+		    count < BEGIN_AT_ONCE)
+			ids[count++] = job->record.id;
+		else
+			osd_exec_note_begin(exec, job);
+	return count;
+}
+
+struct release {
+	struct osd_exec *exec;
+	struct osd_object_id id;
+};
+
+static enum osd_status release(struct osd_txn *txn, void *arg)
+{
+	const struct release *release = arg;
+
+	return osd_job_control(release->exec, txn, release->id, OSD_CONTROL_RELEASE);
+}
+
+static void begin_due(struct osd_exec *exec)
+{
+	struct osd_object_id ids[BEGIN_AT_ONCE];
+	uint64_t now_msec = osd_wall_msec();
+	bool failed = false;
+	size_t count;
+
+	do {
+		osd_lock(&exec->lock);
+		count = 0;
+		if (exec->begin_msec <= now_msec) {
+			exec->begin_msec = UINT64_MAX;
+			count = find_due(exec, now_msec, ids);
+		} else if (exec->begin_msec != UINT64_MAX) {
+			osd_exec_sweep_by(exec, exec->begin_msec);
+		}
+		osd_unlock(&exec->lock);
+		for (size_t i = 0; i < count; i++) {
+			struct release one = {exec, ids[i]};
+			enum osd_status status =
+				osd_txn_run(exec->objects, OSD_TXN_INTERNAL, release, &one);
+
+			if (status == OSD_OK)
+				continue;
+			osd_warning("job %#llx/%#llx cannot begin now: %s; tried again",
+				    (unsigned long long)one.id.partition_id,
+				    (unsigned long long)one.id.object_id,
+				    osd_status_info(status)->name);
+			osd_lock(&exec->lock);
+			exec->begin_msec = OSD_MIN(exec->begin_msec, now_msec + AGAIN_MSEC);
+			osd_exec_sweep_by(exec, exec->begin_msec);
+			osd_unlock(&exec->lock);
+			failed = true;
+		}
+	} while (count == BEGIN_AT_ONCE && !failed);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 void osd_flow_call_sweep(struct osd_flow *flow)
 {
@@ -120,7 +194,7 @@ void osd_flow_sweep(void *arg)
 	do {
 		sweep.now_msec = osd_wall_msec();
 		sweep.count = 0;
-		osd_flow_begin_due(exec);
+		begin_due(exec);
 		end_idle(exec, sweep.now_msec);
 		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, find_expired, &sweep);
 		if (status != OSD_OK)

@@ -268,7 +268,7 @@ static void test_begin(size_t stuck)
 	osd_exec_find(exec, jobs[stuck])->pending.txn = (struct osd_txn *)&stuck;
 	exec->begin_msec = 1;
 	osd_unlock(&exec->lock);
-	osd_flow_begin_due(exec);
+	osd_flow_sweep(exec);
 	while (read_record(jobs[1 - stuck]).state == OSD_STATE_HELD)
 		sched_yield();
 	osd_lock(&exec->lock);

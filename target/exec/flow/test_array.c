@@ -29,7 +29,7 @@ static uint8_t note(const struct osd_job *head, uint32_t index, uint8_t state)
 					.state = state,
 					.array = {.object_id = 0x10000, .index = index}};
 
-	osd_array_note_ended(head->array, &member);
+	osd_array_count(head->array, &member);
 	return osd_array_state(head->array);
 }
 

@@ -31,7 +31,7 @@ static void work(void *arg)
 		if (!osd_after_step(exec, &rests)) {
 			more = flow->arrays != NULL;
 			if (more)
-				osd_array_step(exec, take_array(flow));
+				osd_array_step(take_array(flow));
 		} else if (rests) {
 			osd_unlock(&exec->lock);
 			nanosleep(&pause, NULL);

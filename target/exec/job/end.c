@@ -330,38 +330,22 @@ void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t r
 		osd_exec_end_claimed(exec, job, reason);
 }
 
-struct matching {
-	struct osd_exec *exec;
-	bool (*pick)(const struct osd_job *job, const void *arg);
-	const void *arg;
-	uint16_t reason;
-	struct osd_job *claimed[256];
-	size_t count;
-};
-
-static bool claim_if_picked(void *arg, struct osd_job_node *node)
-{
-	struct matching *matching = arg;
-	struct osd_job *job = osd_container_of(node, struct osd_job, node);
-
-	if (matching->pick(job, matching->arg) &&
-	    osd_exec_claim(matching->exec, job, matching->reason))
-		matching->claimed[matching->count++] = job;
-	return matching->count < OSD_ARRAY_SIZE(matching->claimed);
-}
-
 void osd_exec_end_matching(struct osd_exec *exec,
 			   bool (*pick)(const struct osd_job *job, const void *arg),
 			   const void *arg, uint16_t reason)
 {
-	struct matching matching = {.exec = exec, .pick = pick, .arg = arg, .reason = reason};
+	struct osd_job *claimed[256], *job;
+	size_t count;
 
 	do {
-		matching.count = 0;
+		count = 0;
+		job = NULL;
 		osd_lock(&exec->lock);
-		osd_job_table_each(&exec->table, claim_if_picked, &matching);
+		while (count < OSD_ARRAY_SIZE(claimed) && (job = osd_exec_next_job(exec, job)))
+			if (pick(job, arg) && osd_exec_claim(exec, job, reason))
+				claimed[count++] = job;
 		osd_unlock(&exec->lock);
-		for (size_t i = 0; i < matching.count; i++)
-			osd_exec_end_claimed(exec, matching.claimed[i], reason);
-	} while (matching.count == OSD_ARRAY_SIZE(matching.claimed));
+		for (size_t i = 0; i < count; i++)
+			osd_exec_end_claimed(exec, claimed[i], reason);
+	} while (count == OSD_ARRAY_SIZE(claimed));
 }

@@ -41,6 +41,8 @@ void osd_job_unref(struct osd_job *job)
 	if (!job || --job->references > 0)
 		return;
 	job->kind->release(job);
+	osd_job_unref(job->head);
+	free(job->after);
 	free(job->content);
 	free(job->audience);
 	osd_function_code_put(job->code);
@@ -50,6 +52,13 @@ void osd_job_unref(struct osd_job *job)
 struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id)
 {
 	struct osd_job_node *node = osd_job_table_find(&exec->table, id);
+
+	return node ? osd_container_of(node, struct osd_job, node) : NULL;
+}
+
+struct osd_job *osd_exec_next_job(const struct osd_exec *exec, const struct osd_job *job)
+{
+	struct osd_job_node *node = osd_job_table_next(&exec->table, job ? &job->node : NULL);
 
 	return node ? osd_container_of(node, struct osd_job, node) : NULL;
 }

@@ -54,7 +54,7 @@ struct osd_job {
 	bool in_table;
 	bool forget; /* The stored record no longer describes this job: do not write it again. */
 	struct osd_job *head;	 /* the array of a member, with a reference; NULL: none */
-	struct osd_after *after; /* flow's: the jobs it names; NULL: none */
+	struct osd_after *after; /* flow's, owned: the jobs it names; NULL: none */
 	struct osd_array *array; /* flow's: the array that it is the head of; NULL: none */
 	bool reads_once;	 /* constant; osd_exec_submission.reads_once */
 	bool args_follow; /* constant; osd_exec_submission.fill_args: they come after its sandbox */
@@ -109,7 +109,7 @@ struct osd_job_view {
 /* A kind of job: plain, head of an array, member of an array.  exec->lock is held in all operations
  * except control. */
 struct osd_job_kind {
-	/* The last reference goes. */
+	/* The last reference goes: frees job->array. */
 	void (*release)(struct osd_job *job);
 	/* Queues a QUEUED job that waits for no other job any more. */
 	enum osd_status (*enqueue)(struct osd_job *job);
@@ -250,6 +250,8 @@ static inline struct osd_job *osd_job_whole(const struct osd_job *job)
 }
 /* Finds a job in the table; borrowed while the lock is held.  NULL: it is not there. */
 struct osd_job *osd_exec_find(struct osd_exec *exec, struct osd_object_id id);
+/* All jobs in the table, as osd_job_table_next. */
+struct osd_job *osd_exec_next_job(const struct osd_exec *exec, const struct osd_job *job);
 /* Copies the record of a job in the table; false: it is not there.  A member of an array may have no record in the
  * store. */
 bool osd_exec_copy_record(struct osd_exec *exec, struct osd_object_id id,

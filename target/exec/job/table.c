@@ -136,22 +136,13 @@ struct osd_job_node *osd_job_table_find(const struct osd_job_table *table, struc
 	return node;
 }
 
-struct osd_job_node *osd_job_table_pop(struct osd_job_table *table)
+struct osd_job_node *osd_job_table_next(const struct osd_job_table *table,
+					const struct osd_job_node *node)
 {
-	struct osd_job_node *node = NULL;
+	struct osd_job_node *next = node ? node->next : NULL;
 
-	for (size_t i = 0; table->count > 0 && !node; i++)
-		node = table->buckets[i];
-	if (node)
-		osd_job_table_remove(table, node);
-	return node;
-}
-
-void osd_job_table_each(const struct osd_job_table *table,
-			bool (*fn)(void *arg, struct osd_job_node *node), void *arg)
-{
-	for (size_t i = 0; i < table->bucket_count; i++)
-		for (struct osd_job_node *node = table->buckets[i]; node; node = node->next)
-			if (!fn(arg, node))
-				return;
+	for (size_t i = node ? bucket_of(table, node->id) + 1 : 0; i < table->bucket_count && !next;
+	     i++)
+		next = table->buckets[i];
+	return next;
 }

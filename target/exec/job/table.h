@@ -64,10 +64,9 @@ void osd_job_table_release(struct osd_job_table *table);
 void osd_job_table_insert(struct osd_job_table *table, struct osd_job_node *node);
 void osd_job_table_remove(struct osd_job_table *table, struct osd_job_node *node);
 struct osd_job_node *osd_job_table_find(const struct osd_job_table *table, struct osd_object_id id);
-/* Removes any node; NULL: there is none. */
-struct osd_job_node *osd_job_table_pop(struct osd_job_table *table);
-/* Calls fn until it returns false; fn must not change the table. */
-void osd_job_table_each(const struct osd_job_table *table,
-			bool (*fn)(void *arg, struct osd_job_node *node), void *arg);
+/* All nodes, in no order: the first one follows NULL, and NULL follows the last.  The table must not change
+ * meanwhile. */
+struct osd_job_node *osd_job_table_next(const struct osd_job_table *table,
+					const struct osd_job_node *node);
 
 #endif

@@ -76,16 +76,11 @@ static void test_reachability(void)
 	}
 }
 
-static bool count_node(void *arg, struct osd_job_node *node)
-{
-	*(size_t *)arg += node->id.object_id != 0;
-	return true;
-}
-
 static void test_lookup(void)
 {
 	enum { COUNT = 3000 };
 	static struct osd_job_node nodes[COUNT];
+	struct osd_job_node *node = NULL;
 	struct osd_job_table table;
 	size_t seen = 0;
 
@@ -100,7 +95,8 @@ static void test_lookup(void)
 		osd_job_table_remove(&table, &nodes[i]);
 	for (size_t i = 0; i < COUNT; i++)
 		CHECK(osd_job_table_find(&table, nodes[i].id) == (i % 2 ? &nodes[i] : NULL));
-	osd_job_table_each(&table, count_node, &seen);
+	while ((node = osd_job_table_next(&table, node)))
+		seen += node == &nodes[node->id.object_id - 0x10000];
 	CHECK(seen == COUNT / 2 && table.count == COUNT / 2);
 	osd_job_table_release(&table);
 }

@@ -23,33 +23,18 @@ static struct osd_pool *find(struct osd_exec *exec, const char *name,
 
 /* ---- together -------------------------------------------------------------------------------- */
 
-struct largest {
-	const struct osd_pool *pool;
-	uint64_t memory_bytes;
-};
-
-static bool note_memory(void *arg, struct osd_job_node *node)
-{
-	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
-	struct largest *largest = arg;
-
-	if (job->pool == largest->pool)
-		largest->memory_bytes =
-			OSD_MAX(largest->memory_bytes, job->record.limits.memory_bytes);
-	return true;
-}
-
 struct osd_pool_config osd_pool_claim(const struct osd_pool *pool,
 				      const struct osd_pool_config *config)
 {
 	const struct osd_exec *exec = pool->exec;
 	struct osd_pool_config claim = *config;
-	struct largest largest = {pool, claim.maximum.memory_bytes};
+	uint64_t *memory = &claim.maximum.memory_bytes;
+	const struct osd_job *job = NULL;
 
 	claim.max = OSD_MAX(claim.max, (uint64_t)pool->supply.busy - pool->supply.lent);
-	if (exec->pools->budget_bytes)
-		osd_job_table_each(&exec->table, note_memory, &largest);
-	claim.maximum.memory_bytes = largest.memory_bytes;
+	while (exec->pools->budget_bytes && (job = osd_exec_next_job(exec, job)))
+		if (job->pool == pool)
+			*memory = OSD_MAX(*memory, job->record.limits.memory_bytes);
 	return claim;
 }
 

@@ -48,16 +48,14 @@ static bool comes_before(const struct osd_job *a, const struct osd_job *b)
 	return a->record.sequence > b->record.sequence;
 }
 
-static bool choose(void *arg, struct osd_job_node *node)
+static void choose(struct choice *choice, const struct osd_job *job)
 {
-	struct choice *choice = arg;
-	const struct osd_job *job = osd_container_of(node, struct osd_job, node);
 	unsigned at = choice->count;
 
 	if (osd_job_state_terminal(job->record.state) || job->record.flags & OSD_JOB_MEMBER)
-		return true;
+		return;
 	if (at == OSD_RECENT_ALIVE && !comes_before(job, choice->jobs[at - 1]))
-		return true;
+		return;
 	if (at == OSD_RECENT_ALIVE)
 		at--;
 	else
@@ -65,7 +63,6 @@ static bool choose(void *arg, struct osd_job_node *node)
 	for (; at > 0 && comes_before(job, choice->jobs[at - 1]); at--)
 		choice->jobs[at] = choice->jobs[at - 1];
 	choice->jobs[at] = job;
-	return true;
 }
 
 unsigned osd_exec_recent(struct osd_exec *exec,
@@ -73,10 +70,12 @@ unsigned osd_exec_recent(struct osd_exec *exec,
 {
 	const struct osd_recent *recent = exec->recent;
 	struct choice choice = {.count = 0};
+	const struct osd_job *job = NULL;
 	unsigned count = 0;
 
 	osd_lock(&exec->lock);
-	osd_job_table_each(&exec->table, choose, &choice);
+	while ((job = osd_exec_next_job(exec, job)))
+		choose(&choice, job);
 	for (unsigned i = 0; i < choice.count; i++)
 		describe(&choice.jobs[i]->record, &jobs[count++]);
 	for (uint64_t i = 0; i < OSD_MIN(recent->count, OSD_RECENT_ENDED); i++)
