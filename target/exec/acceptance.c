@@ -150,14 +150,6 @@ static bool is_limited(const struct osd_exec_submission *submission)
 	return submission->grant && !submission->grant->open;
 }
 
-/* The partition of the surrogate by default. */
-static uint64_t usual_partition(const struct osd_exec_submission *submission)
-{
-	uint64_t partition = submission->zone.partition_id;
-
-	return partition ? partition : OSD_JOBS_PARTITION;
-}
-
 /* A capability for the zone gives no right in another partition.  Without a capability, that
  * partition must accept NOSEC. */
 static enum osd_status check_surrogate(const struct osd_exec *exec,
@@ -167,7 +159,7 @@ static enum osd_status check_surrogate(const struct osd_exec *exec,
 	uint8_t least;
 	enum osd_status status;
 
-	if (partition == 0 || partition == usual_partition(submission))
+	if (partition == 0 || partition == osd_job_usual_partition(submission->zone))
 		return OSD_OK;
 	if (is_limited(submission))
 		return OSD_E_CDB_FIELD;

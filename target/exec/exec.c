@@ -26,13 +26,6 @@ static void init_locks(struct osd_target *target)
 	osd_cond_init(&target->exec.changed);
 }
 
-static unsigned processors(void)
-{
-	long count = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return count < 1 ? 1 : (unsigned)OSD_MIN(count, OSD_EXEC_SLOTS_MAX);
-}
-
 bool osd_exec_has_processors(struct osd_exec *exec, unsigned count)
 {
 	bool has;
@@ -174,12 +167,13 @@ static enum osd_status open_pools(struct osd_target *target, char message[256])
 {
 	OSD_CLEANUP(osd_pool_table_release) struct osd_pool_table table = {0};
 	const struct osd_exec_config *config = &target->config;
+	const long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct osd_pools *pools = &target->pools;
 	enum osd_status status;
 
-	pools->sandboxes = &target->sandboxes;
 	pools->file = config->pools;
-	pools->slots = config->slots ? OSD_MIN(config->slots, OSD_EXEC_SLOTS_MAX) : processors();
+	pools->slots = config->slots ? config->slots : (unsigned)OSD_MAX(processors, 1L);
+	pools->slots = OSD_MIN(pools->slots, OSD_EXEC_SLOTS_MAX);
 	pools->reuse = config->reuse;
 	pools->queue_principal = config->queue_principal
 					 ? config->queue_principal
@@ -192,27 +186,11 @@ static enum osd_status open_pools(struct osd_target *target, char message[256])
 	return status == OSD_OK ? osd_pools_open(&target->exec, &table) : status;
 }
 
-static void *hold_object(struct osd_exec *exec, struct osd_object_id id)
-{
-	const struct osd_exec_config *config = &osd_target_of(exec)->config;
-
-	return config->hold_object ? config->hold_object(config->context, id) : NULL;
-}
-
-static void release_object(struct osd_exec *exec, void *hold)
-{
-	const struct osd_exec_config *config = &osd_target_of(exec)->config;
-
-	if (config->release_object)
-		config->release_object(config->context, hold);
-}
-
 static void set_up_runs(struct osd_target *target)
 {
 	const struct osd_exec_config *config = &target->config;
 	struct osd_runs *runs = &target->runs;
 
-	runs->sandboxes = &target->sandboxes;
 	runs->serve = osd_proxy_work;
 	osd_call_gate_init(&runs->gate, OSD_MAX(1u, osd_thread_processors() / 2),
 			   config->commands_queued, config->context);
@@ -221,8 +199,9 @@ static void set_up_runs(struct osd_target *target)
 		.keyring = config->keyring,
 		.functions = config->functions,
 		.calls = &runs->calls,
-		.hold_object = hold_object,
-		.release_object = release_object,
+		.hold_object = config->hold_object,
+		.release_object = config->release_object,
+		.context = config->context,
 		.owner_in = osd_exec_owner_in,
 		.check_partition = osd_exec_check_partition,
 		.partition_made = osd_exec_partition_made,

@@ -111,11 +111,9 @@ static bool look_up(struct earlier *earlier)
 /* The zone may have been removed, and another object made with its id. */
 static enum osd_status check_zone_type(struct osd_txn *txn, const struct osd_zone *zone)
 {
-	enum osd_object_type type = OSD_ROOT;
-	enum osd_status status = OSD_OK;
+	enum osd_object_type type;
+	enum osd_status status = osd_object_type_of(txn, zone->id, &type);
 
-	if (zone->id.partition_id)
-		status = osd_object_type_of(txn, zone->id, &type);
 	return status == OSD_OK && type != zone->type ? OSD_E_NO_OBJECT : status;
 }
 

@@ -14,9 +14,9 @@ enum osd_status osd_repeated_find(struct osd_txn *txn, struct osd_acceptance *ac
 	struct osd_object_id id;
 	enum osd_status status;
 
-	wanted.id.partition_id = submission->surrogate_partition ? submission->surrogate_partition
-				 : wanted.zone.id.partition_id	 ? wanted.zone.id.partition_id
-								 : OSD_JOBS_PARTITION;
+	wanted.id.partition_id = submission->surrogate_partition
+					 ? submission->surrogate_partition
+					 : osd_job_usual_partition(wanted.zone.id);
 	status = osd_job_key_find(txn, &wanted, &id);
 	if (status == OSD_OK)
 		status = osd_job_record_get(txn, id, &earlier);

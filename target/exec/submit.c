@@ -17,15 +17,6 @@
 
 /* ---- the accepting transaction --------------------------------------------------------------- */
 
-/* Finds the kind of zone that the ids name. */
-static enum osd_status find_zone(struct osd_txn *txn, struct osd_zone *zone)
-{
-	zone->type = OSD_ROOT;
-	if (zone->id.partition_id == 0)
-		return zone->id.object_id == 0 ? OSD_OK : OSD_E_NO_PARTITION;
-	return osd_object_type_of(txn, zone->id, &zone->type);
-}
-
 /* The predecessor must exist and belong to the submitter. */
 static enum osd_status check_predecessor(struct osd_exec *exec, struct osd_txn *txn,
 					 const struct osd_job_record *record)
@@ -96,7 +87,7 @@ static enum osd_status accept_in(struct osd_txn *txn, void *arg)
 
 	if (acceptance->run && acceptance->run->sent)
 		start_later(acceptance);
-	status = find_zone(txn, &record->zone);
+	status = osd_object_type_of(txn, record->zone.id, &record->zone.type);
 	if (status == OSD_OK && record->key_length)
 		status = osd_repeated_find(txn, acceptance);
 	if (status != OSD_OK || acceptance->existing)
@@ -202,18 +193,17 @@ static const char *payer_of(const struct osd_exec_submission *submission)
 static enum osd_status reserve_wait(struct osd_acceptance *acceptance)
 {
 	const struct osd_exec_submission *submission = acceptance->submission;
-	const struct osd_exec_wait_order order = {
-		.principal = payer_of(submission),
+	const struct osd_exec_wait wanted = {
 		.done = submission->done,
 		.arg = submission->arg,
 		.aborted = submission->aborted,
-		.wait_usec = submission->sync_wait_usec,
 		.end_on_abort = submission->flags & OSD_EXEC_END_ON_ABORT,
 		.plain = submission->plain,
 	};
 
 	osd_assert_held(&acceptance->exec->lock);
-	return osd_exec_wait_reserve(acceptance->exec, &order, &acceptance->wait);
+	return osd_exec_wait_reserve(acceptance->exec, &wanted, payer_of(submission),
+				     submission->sync_wait_usec, &acceptance->wait);
 }
 
 /* exec->lock held.  OSD_OK, or why the client has the job back. */
@@ -418,7 +408,8 @@ static void take_back(struct osd_acceptance *acceptance, bool busy)
 static enum osd_status look_in(struct osd_txn *txn, void *arg)
 {
 	struct osd_acceptance *acceptance = arg;
-	enum osd_status status = find_zone(txn, &acceptance->record.zone);
+	struct osd_zone *zone = &acceptance->record.zone;
+	enum osd_status status = osd_object_type_of(txn, zone->id, &zone->type);
 
 	return status == OSD_OK ? osd_repeated_find(txn, acceptance) : status;
 }

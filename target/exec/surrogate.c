@@ -17,13 +17,11 @@ enum osd_status osd_exec_partition_made(struct osd_exec *exec, struct osd_txn *t
 static enum osd_status find_partition(struct osd_exec *exec, struct osd_txn *txn, uint64_t wanted,
 				      const struct osd_zone *zone, uint64_t *ret_partition)
 {
-	uint64_t partition = wanted ? wanted : zone->id.partition_id, made;
+	uint64_t partition = wanted ? wanted : osd_job_usual_partition(zone->id), made;
 	enum osd_object_type type;
-	enum osd_status status;
+	enum osd_status status =
+		osd_object_type_of(txn, (struct osd_object_id){partition, 0}, &type);
 
-	if (partition == 0)
-		partition = OSD_JOBS_PARTITION;
-	status = osd_object_type_of(txn, (struct osd_object_id){partition, 0}, &type);
 	if (osd_status_is_gone(status) && partition == OSD_JOBS_PARTITION) {
 		status = osd_partition_create(txn, OSD_JOBS_PARTITION, &made);
 		if (status == OSD_OK)

@@ -390,17 +390,6 @@ static void choose_rights(struct world *w, const uint8_t *bytes)
 	osd_rights_stamp(w->keyring, rights);
 }
 
-static void *no_hold(struct osd_exec *exec, struct osd_object_id id)
-{
-	(void)exec, (void)id;
-	return NULL;
-}
-
-static void no_release(struct osd_exec *exec, void *hold)
-{
-	(void)exec, (void)hold;
-}
-
 static void open_job(struct world *w, const uint8_t *bytes)
 {
 	struct osd_session *session = &w->run.session;
@@ -486,8 +475,6 @@ static void open_world(struct world *w, const char *file)
 		.check_partition = osd_exec_check_partition,
 		.partition_made = osd_exec_partition_made,
 		.collection_removed = osd_exec_collection_removed,
-		.hold_object = no_hold,
-		.release_object = no_release,
 	};
 	osd_objects_watch_removals(w->objects, osd_exec_removed, &w->exec);
 	w->sandboxes.list = &w->sandbox;

@@ -199,17 +199,6 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t fd_count)
 	return OSD_OK;
 }
 
-static void *hold_object(struct osd_exec *exec, struct osd_object_id id)
-{
-	(void)exec, (void)id;
-	return NULL;
-}
-
-static void release_object(struct osd_exec *exec, void *hold)
-{
-	(void)exec, (void)hold;
-}
-
 static enum osd_status owner_in(struct osd_exec *exec, struct osd_txn *txn, struct osd_object_id id,
 				struct osd_job_owner *ret_owner)
 {
@@ -239,8 +228,6 @@ static void collection_removed(struct osd_exec *exec, struct osd_object_id id)
 static struct osd_call_figures figures;
 static struct osd_session_host host = {
 	.calls = &figures,
-	.hold_object = hold_object,
-	.release_object = release_object,
 	.owner_in = owner_in,
 	.check_partition = check_partition,
 	.partition_made = partition_made,

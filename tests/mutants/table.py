@@ -267,8 +267,8 @@ MUTANTS = (
     mutant(
         "a record expires an hour too soon",
         "target/exec/flow/sweep.c",
-        "sweep.now_msec = osd_wall_msec();",
-        "sweep.now_msec = osd_wall_msec() + 8 * 24 * 3600000ull;",
+        "expired.now_msec = osd_wall_msec();",
+        "expired.now_msec = osd_wall_msec() + 8 * 24 * 3600000ull;",
         *("tests/jobs/test_expiry.py",),
     ),
     mutant(

@@ -92,11 +92,10 @@ static enum osd_status get_record(struct osd_exec *exec, struct osd_txn *txn,
 static enum osd_status check_reach(struct osd_exec *exec, struct osd_txn *txn,
 				   struct osd_object_id id, const struct osd_job_record *by)
 {
-	uint64_t usual = by->zone.id.partition_id ? by->zone.id.partition_id : OSD_JOBS_PARTITION;
 	uint8_t least;
 	enum osd_status status;
 
-	if (id.partition_id == usual)
+	if (id.partition_id == osd_job_usual_partition(by->zone.id))
 		return OSD_OK;
 	status = osd_least_method(exec->keyring, txn, id.partition_id, &least);
 	return status == OSD_OK && !osd_method_suffices(&by->rights.grant, least) ? OSD_E_CDB_FIELD

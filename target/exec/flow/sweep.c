@@ -6,28 +6,11 @@
 #include "base/util.h"
 #include "exec/flow/flow.h"
 
-#define SWEEP_AT_ONCE 64
 #define STAYS_MSEC    500 /* before a removal that was not possible is tried again */
 #define BEGIN_AT_ONCE 64
 #define AGAIN_MSEC    500
 
 /* ---- records that expire --------------------------------------------------------------------- */
-
-struct sweep {
-	uint64_t now_msec;
-	size_t stay; /* the first that this sweep could not remove */
-	struct osd_object_id ids[SWEEP_AT_ONCE];
-	size_t count;
-	uint64_t next_msec;
-};
-
-static enum osd_status find_expired(struct osd_txn *txn, void *arg)
-{
-	struct sweep *sweep = arg;
-
-	return osd_job_record_expired(txn, sweep->now_msec, sweep->stay, sweep->ids, SWEEP_AT_ONCE,
-				      &sweep->count, &sweep->next_msec);
-}
 
 struct removal {
 	struct osd_exec *exec;
@@ -187,30 +170,34 @@ static bool is_stopping(struct osd_exec *exec)
 void osd_flow_sweep(void *arg)
 {
 	struct osd_exec *exec = arg;
-	struct sweep sweep = {.next_msec = UINT64_MAX};
+	struct osd_expired_jobs expired = {.without = 0};
 	enum osd_status status, failed = OSD_OK;
+	uint64_t next_msec = UINT64_MAX;
 	bool busy = false;
 
 	do {
-		sweep.now_msec = osd_wall_msec();
-		sweep.count = 0;
+		expired.now_msec = osd_wall_msec();
 		begin_due(exec);
-		end_idle(exec, sweep.now_msec);
-		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, find_expired, &sweep);
-		if (status != OSD_OK)
+		end_idle(exec, expired.now_msec);
+		status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, osd_job_record_expired,
+				     &expired);
+		if (status != OSD_OK) {
 			failed = status;
-		for (size_t i = 0; i < sweep.count && !is_stopping(exec); i++) {
-			status = try_removal(exec, sweep.ids[i]);
-			sweep.stay += status != OSD_OK;
+			break;
+		}
+		next_msec = expired.next_msec;
+		for (size_t i = 0; i < expired.count && !is_stopping(exec); i++) {
+			status = try_removal(exec, expired.ids[i]);
+			expired.without += status != OSD_OK; /* this sweep could not remove it */
 			if (status == OSD_E_BUSY)
 				busy = true;
 			else if (status != OSD_OK && !osd_status_is_gone(status))
 				failed = status;
 		}
-	} while (sweep.count == SWEEP_AT_ONCE && !is_stopping(exec));
+	} while (expired.count == OSD_EXPIRED_AT_ONCE && !is_stopping(exec));
 	if (failed != OSD_OK)
 		osd_warning("cannot sweep expired jobs: %s", osd_status_info(failed)->name);
 	osd_lock(&exec->lock);
-	osd_exec_sweep_by(exec, busy ? osd_wall_msec() + STAYS_MSEC : sweep.next_msec);
+	osd_exec_sweep_by(exec, busy ? osd_wall_msec() + STAYS_MSEC : next_msec);
 	osd_unlock(&exec->lock);
 }

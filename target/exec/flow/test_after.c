@@ -288,10 +288,8 @@ static void note_done(void *arg, const struct osd_exec_outcome *outcome)
 static void test_late(void)
 {
 	_Atomic bool done = false;
-	const struct osd_exec_wait_order order = {.principal = "alice",
-						  .done = note_done,
-						  .arg = &done,
-						  .wait_usec = 500000}; /* after the sweep */
+	const struct osd_exec_wait wanted = {.done = note_done, .arg = &done};
+	const uint64_t after_sweep = 500000;
 	struct osd_exec_wait *wait;
 	struct osd_object_id job;
 	struct osd_txn *txn;
@@ -301,7 +299,7 @@ static void test_late(void)
 	CHECK(osd_object_hold(txn, job) == OSD_OK);
 	osd_lock(&exec->lock);
 	osd_exec_sweep_by(exec, 0);
-	CHECK(osd_exec_wait_reserve(exec, &order, &wait) == OSD_OK);
+	CHECK(osd_exec_wait_reserve(exec, &wanted, "alice", after_sweep, &wait) == OSD_OK);
 	osd_exec_wait_start(exec, wait, job);
 	osd_unlock(&exec->lock);
 	while (!atomic_load(&done))

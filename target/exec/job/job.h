@@ -156,13 +156,15 @@ struct osd_job_kind {
 /* A synchronous EXEC that waits.  It is in exec->waits until its end is decided.  The thread that
  * takes it out calls done and frees it. */
 struct osd_exec_wait {
-	struct osd_exec_wait *next;
-	struct osd_object_id job;
 	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
 	void *arg;
 	const bool *aborted; /* the submitter's, atomic; valid until done is called; NULL: never */
+	bool end_on_abort;
+	bool plain; /* the job ends when the wait does */
+
+	struct osd_exec_wait *next;
+	struct osd_object_id job;
 	uint64_t deadline_usec;
-	bool end_on_abort, plain;
 	bool was_aborted;		 /* why it is among exec->late */
 	struct osd_place_holder *holder; /* the owner of its place, until it is taken out */
 };
@@ -176,11 +178,7 @@ struct osd_stored {
 	uint64_t most;					      /* of one; constant */
 };
 
-/* One of the jobs that ended last. */
 #define OSD_ENDED_KEPT 1024
-struct osd_ended {
-	struct osd_job_record record; /* object 0: none */
-};
 
 /* Given at start. */
 struct osd_exec_ops {
@@ -232,7 +230,7 @@ struct osd_exec {
 	struct osd_alarm monitor; /* of the monitor thread */
 	int output_wake;	  /* event descriptor of the output thread; constant */
 
-	struct osd_ended ended[OSD_ENDED_KEPT]; /* by id */
+	struct osd_job_record ended[OSD_ENDED_KEPT]; /* last, by id; object 0: none */
 };
 
 /* ---- jobs (job.c); exec->lock held unless said otherwise ------------------------------------------- */
@@ -292,17 +290,6 @@ void osd_job_show_progress(struct osd_job *job);
 
 /* ---- waits (wait.c) --------------------------------------------------------------------------------- */
 
-/* The parameters of a synchronous submission. */
-struct osd_exec_wait_order {
-	const char *principal;
-	void (*done)(void *arg, const struct osd_exec_outcome *outcome);
-	void *arg;
-	const bool *aborted;
-	uint64_t wait_usec; /* 0: as long as usual */
-	bool end_on_abort;
-	bool plain; /* the job ends when the wait does */
-};
-
 /* exec->lock held.  Take waits out of exec->waits: those of a job (NULL: all), or those that have
  * timed out or whose command was aborted.  The second function lowers *deadline to the earliest of
  * the others.  Then call osd_exec_deliver without the lock. */
@@ -312,10 +299,11 @@ struct osd_exec_wait *osd_exec_take_late_waits(struct osd_exec *exec, uint64_t n
 /* Calls done of each wait with the id of its job, and frees it; no lock held. */
 void osd_exec_deliver(struct osd_exec_wait *waits, struct osd_exec_outcome outcome);
 /* exec->lock held.  Reserves a place for a wait: OSD_E_QUEUE_FULL if the principal has used its
- * share (base/places.h).  Start the wait once the job has an id.  Take it out if the job has ended
- * by then, or drop it. */
-enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
-				      const struct osd_exec_wait_order *order,
+ * share (base/places.h).  wanted: its first fields are copied.  usec: how long it waits; 0: as long as
+ * usual.  Start the wait once the job has an id.  Take it out if the job has ended by then, or drop
+ * it. */
+enum osd_status osd_exec_wait_reserve(struct osd_exec *exec, const struct osd_exec_wait *wanted,
+				      const char *principal, uint64_t usec,
 				      struct osd_exec_wait **ret_wait);
 void osd_exec_wait_start(struct osd_exec *exec, struct osd_exec_wait *wait,
 			 struct osd_object_id job);

@@ -8,18 +8,12 @@
 #include "base/util.h"
 #include "exec/job/job.h"
 
-static uint64_t wait_usec(const struct osd_exec_wait_order *order)
-{
-	const struct osd_exec_limit_info *limit = &osd_exec_limits[OSD_LIMIT_SYNC_WAIT];
-
-	return order->wait_usec ? OSD_MIN(order->wait_usec, limit->maximum) : limit->standard;
-}
-
 /* Before the transaction of the job: once that is committed, nothing may refuse the wait. */
-enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
-				      const struct osd_exec_wait_order *order,
+enum osd_status osd_exec_wait_reserve(struct osd_exec *exec, const struct osd_exec_wait *wanted,
+				      const char *principal, uint64_t usec,
 				      struct osd_exec_wait **ret_wait)
 {
+	const struct osd_exec_limit_info *limit = &osd_exec_limits[OSD_LIMIT_SYNC_WAIT];
 	struct osd_place_holder *holder;
 	struct osd_exec_wait *wait;
 	enum osd_status status;
@@ -27,7 +21,7 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 	osd_assert_held(&exec->lock);
 	if (exec->quiescing)
 		return OSD_E_QUEUE_FULL;
-	status = osd_places_take(&exec->wait_places, order->principal, 1, &holder);
+	status = osd_places_take(&exec->wait_places, principal, 1, &holder);
 	if (status != OSD_OK)
 		return status;
 	wait = malloc(sizeof(*wait));
@@ -35,16 +29,11 @@ enum osd_status osd_exec_wait_reserve(struct osd_exec *exec,
 		osd_places_give(&exec->wait_places, holder, 1);
 		return OSD_E_NO_MEMORY;
 	}
-	*wait = (struct osd_exec_wait){
-		.holder = holder,
-		.done = order->done,
-		.arg = order->arg,
-		.aborted = order->aborted,
-		.deadline_usec = osd_monotonic_usec() + wait_usec(order),
-		.end_on_abort = order->end_on_abort,
-		.plain = order->plain,
-		.next = exec->reserved,
-	};
+	*wait = *wanted;
+	wait->holder = holder;
+	wait->deadline_usec =
+		osd_monotonic_usec() + (usec ? OSD_MIN(usec, limit->maximum) : limit->standard);
+	wait->next = exec->reserved;
 	exec->reserved = wait;
 	*ret_wait = wait;
 	return OSD_OK;

@@ -206,7 +206,6 @@ const char *osd_refusal_name(enum osd_refusal refusal);
 
 struct osd_pools {
 	/* Set at start; constant and borrowed. */
-	struct osd_sandboxes *sandboxes;
 	const char *file; /* configures the pools; NULL: `default` alone */
 	unsigned slots;	  /* of `default`, if the file does not set them */
 	enum osd_reuse reuse;

@@ -253,18 +253,6 @@ static void read_fields(struct osd_rd *r, struct osd_job_record *record)
 	}
 }
 
-static bool state_known(unsigned state)
-{
-	switch (state) {
-#define X(number, symbol) case number:
-		OSD_JOB_STATES(X)
-#undef X
-		return true;
-	default:
-		return false;
-	}
-}
-
 enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 				      struct osd_job_record *ret_record)
 {
@@ -283,7 +271,7 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	} else {
 		osd_job_record_read_earlier(&r, version, &record);
 	}
-	if (r.bad || osd_rd_left(&r) != 0 || !state_known(record.state))
+	if (r.bad || osd_rd_left(&r) != 0 || !osd_job_state_is_known(record.state))
 		return osd_internal("the record of job 0x%" PRIx64 "/0x%" PRIx64 " is damaged",
 				    record.id.partition_id, record.id.object_id);
 	*ret_record = record;

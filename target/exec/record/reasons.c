@@ -51,15 +51,18 @@ enum osd_status osd_job_reason_status(unsigned reason)
 	return block < OSD_ARRAY_SIZE(blocks) ? blocks[block] : OSD_E_JOB_INTERNAL;
 }
 
+static const char *const states[] = {
+#define X(number, symbol) [number] = #symbol,
+	OSD_JOB_STATES(X)
+#undef X
+};
+
+bool osd_job_state_is_known(unsigned state)
+{
+	return state < OSD_ARRAY_SIZE(states) && states[state];
+}
+
 const char *osd_job_state_name(unsigned state)
 {
-	switch (state) {
-#define X(number, symbol)                                                                          \
-	case number:                                                                               \
-		return #symbol;
-		OSD_JOB_STATES(X)
-#undef X
-	default:
-		return "?";
-	}
+	return osd_job_state_is_known(state) ? states[state] : "?";
 }

@@ -158,5 +158,6 @@ const struct osd_job_reason_info *osd_job_reason_at(size_t row);
 /* Status of a synchronous EXEC whose job ended for this reason (by block). */
 enum osd_status osd_job_reason_status(unsigned reason);
 const char *osd_job_state_name(unsigned state);
+bool osd_job_state_is_known(unsigned state);
 
 #endif

@@ -40,8 +40,6 @@ struct osd_job_limits {
 #undef X
 };
 
-#define OSD_JOB_LIMITS_BYTES 64 /* eight numbers of 8 bytes */
-
 #define OSD_JOB_NAME_MAX      128
 #define OSD_JOB_KEY_MAX	      64
 #define OSD_JOB_TAGS_MAX      2304 /* 16 lines of 128 bytes, and some */
@@ -271,6 +269,12 @@ struct osd_exec_data_ops {
 	void *context;
 };
 
+/* The partition of a job's surrogate if no other one is asked for. */
+static inline uint64_t osd_job_usual_partition(struct osd_object_id zone)
+{
+	return zone.partition_id ? zone.partition_id : OSD_JOBS_PARTITION;
+}
+
 static inline enum osd_result_form osd_job_result_form(const struct osd_job_record *record)
 {
 	if (record->flags & OSD_JOB_RESULT_JSON)
@@ -336,11 +340,17 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 enum osd_status osd_job_record_each(struct osd_txn *txn,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
 				    void *arg);
-/* Lists up to capacity finished jobs that have expired at now_msec, without the first ones.  *ret_next_msec: the
- * time when the next of the others expires; UINT64_MAX: there is no other. */
-enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec, size_t without,
-				       struct osd_object_id *ids, size_t capacity,
-				       size_t *ret_count, uint64_t *ret_next_msec);
+/* Finished jobs that have expired at now_msec, without the first ones. */
+#define OSD_EXPIRED_AT_ONCE 64
+struct osd_expired_jobs {
+	uint64_t now_msec;
+	size_t without, seen; /* seen: those that are left out, too */
+	struct osd_object_id ids[OSD_EXPIRED_AT_ONCE];
+	size_t count;
+	uint64_t next_msec; /* when the next of the others expires; UINT64_MAX: there is no other */
+};
+/* arg: struct osd_expired_jobs; lists them. */
+enum osd_status osd_job_record_expired(struct osd_txn *txn, void *arg);
 /* Moves the finished job's place in the expiry order from old_msec (0: none yet) to
  * record->expiry_msec. */
 enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_record *record,

@@ -57,21 +57,35 @@ static struct key expiry_key(struct osd_object_id id, uint64_t msec)
 	return key;
 }
 
-static enum osd_status delete_if_there(struct osd_txn *txn, enum osd_table table,
-				       const struct key *key)
+static enum osd_status put(struct osd_txn *txn, struct key key, const void *value, size_t length)
 {
-	enum osd_status status = osd_txn_record_delete(txn, table, key->bytes, key->length);
+	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, value, length);
+}
+
+static enum osd_status delete_if_there(struct osd_txn *txn, enum osd_table table, struct key key)
+{
+	enum osd_status status = osd_txn_record_delete(txn, table, key.bytes, key.length);
 
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+static enum osd_status delete_pieces(struct osd_txn *txn, enum key_kind kind,
+				     struct osd_object_id id, size_t count)
+{
+	enum osd_status status = OSD_OK;
+
+	for (uint32_t n = 0; n < count && status == OSD_OK; n++)
+		status = delete_if_there(txn, OSD_TABLE_JOBS, piece_key(kind, id, n));
+	return status;
+}
+
 /* Reads a record of the database that has this length. */
-static enum osd_status get(struct osd_txn *txn, enum osd_table table, const struct key *key,
+static enum osd_status get(struct osd_txn *txn, enum osd_table table, struct key key,
 			   uint8_t *value, size_t bytes, const char *what, struct osd_object_id id)
 {
 	size_t length = 0;
 	enum osd_status status =
-		osd_txn_record_get(txn, table, key->bytes, key->length, value, bytes, &length);
+		osd_txn_record_get(txn, table, key.bytes, key.length, value, bytes, &length);
 
 	if (status != OSD_OK || length == bytes)
 		return status;
@@ -83,11 +97,10 @@ static enum osd_status get(struct osd_txn *txn, enum osd_table table, const stru
 
 enum osd_status osd_job_record_put(struct osd_txn *txn, const struct osd_job_record *record)
 {
-	struct key key = make_key(KEY_RECORD, record->id);
 	uint8_t bytes[OSD_JOB_RECORD_MAX];
 	size_t length = osd_job_record_encode(record, bytes);
 
-	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes, length);
+	return put(txn, make_key(KEY_RECORD, record->id), bytes, length);
 }
 
 enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
@@ -134,61 +147,43 @@ enum osd_status osd_job_record_each(struct osd_txn *txn,
 	return status != OSD_OK ? status : each.status;
 }
 
-struct expired {
-	uint64_t now_msec;
-	size_t without; /* so many more */
-	struct osd_object_id *ids;
-	size_t capacity, count;
-	uint64_t next_msec; /* when the first of the others does; UINT64_MAX: there is none */
-};
-
 static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
 			 size_t length)
 {
-	struct expired *expired = arg;
+	struct osd_expired_jobs *expired = arg;
 
 	(void)value;
 	(void)length;
 	if (key_length != 25 || key[0] != KEY_EXPIRY)
 		return false;
-	if (osd_get_be(key + 1, 8) > expired->now_msec || expired->count == expired->capacity) {
+	if (osd_get_be(key + 1, 8) > expired->now_msec || expired->count == OSD_EXPIRED_AT_ONCE) {
 		expired->next_msec = osd_get_be(key + 1, 8);
 		return false;
 	}
-	if (expired->without)
-		expired->without--;
-	else
+	if (expired->seen++ >= expired->without)
 		expired->ids[expired->count++] =
 			(struct osd_object_id){osd_get_be(key + 9, 8), osd_get_be(key + 17, 8)};
 	return true;
 }
 
-enum osd_status osd_job_record_expired(struct osd_txn *txn, uint64_t now_msec, size_t without,
-				       struct osd_object_id *ids, size_t capacity,
-				       size_t *ret_count, uint64_t *ret_next_msec)
+enum osd_status osd_job_record_expired(struct osd_txn *txn, void *arg)
 {
-	struct expired expired = {now_msec, without, ids, capacity, 0, UINT64_MAX};
-	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_expired, &expired);
+	struct osd_expired_jobs *expired = arg;
 
-	if (status == OSD_OK) {
-		*ret_count = expired.count;
-		*ret_next_msec = expired.next_msec;
-	}
-	return status;
+	expired->seen = expired->count = 0;
+	expired->next_msec = UINT64_MAX;
+	return osd_txn_record_each(txn, OSD_TABLE_JOBS, each_expired, expired);
 }
 
 enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_record *record,
 				    uint64_t old_msec)
 {
-	struct key old_key = expiry_key(record->id, old_msec);
-	struct key new_key = expiry_key(record->id, record->expiry_msec);
 	enum osd_status status = OSD_OK;
 
 	if (old_msec)
-		status = delete_if_there(txn, OSD_TABLE_JOBS, &old_key);
-	if (status != OSD_OK)
-		return status;
-	return osd_txn_record_put(txn, OSD_TABLE_JOBS, new_key.bytes, new_key.length, "", 1);
+		status = delete_if_there(txn, OSD_TABLE_JOBS, expiry_key(record->id, old_msec));
+	return status == OSD_OK ? put(txn, expiry_key(record->id, record->expiry_msec), "", 1)
+				: status;
 }
 
 /* ---- code and payloads ----------------------------------------------------------------------- */
@@ -217,58 +212,41 @@ enum osd_status osd_job_code_put(struct osd_txn *txn, const struct osd_job_recor
 {
 	size_t total = content_length(record);
 	uint8_t piece[PIECE_BYTES];
+	enum osd_status status = OSD_OK;
 
-	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
-		struct key key = piece_key(KEY_CODE, record->id, (uint32_t)n);
+	for (size_t at = 0, n = 0; at < total && status == OSD_OK; at += PIECE_BYTES, n++) {
 		size_t length = OSD_MIN(PIECE_BYTES, total - at);
-		enum osd_status status;
 
 		gather(record, args, code, at, piece, length);
-		status = osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, piece,
-					    length);
-		if (status != OSD_OK)
-			return status;
+		status = put(txn, piece_key(KEY_CODE, record->id, (uint32_t)n), piece, length);
 	}
-	return OSD_OK;
+	return status;
 }
 
 enum osd_status osd_job_code_get(struct osd_txn *txn, const struct osd_job_record *record,
 				 uint8_t *buffer)
 {
 	size_t total = content_length(record);
+	enum osd_status status = OSD_OK;
 
-	for (size_t at = 0, n = 0; at < total; at += PIECE_BYTES, n++) {
-		struct key key = piece_key(KEY_CODE, record->id, (uint32_t)n);
-		enum osd_status status =
-			get(txn, OSD_TABLE_JOBS, &key, buffer + at,
-			    OSD_MIN(PIECE_BYTES, total - at), "code of job", record->id);
-
-		if (status != OSD_OK)
-			return status;
-	}
-	return OSD_OK;
+	for (size_t at = 0, n = 0; at < total && status == OSD_OK; at += PIECE_BYTES, n++)
+		status = get(txn, OSD_TABLE_JOBS, piece_key(KEY_CODE, record->id, (uint32_t)n),
+			     buffer + at, OSD_MIN(PIECE_BYTES, total - at), "code of job",
+			     record->id);
+	return status;
 }
 
 enum osd_status osd_job_code_delete(struct osd_txn *txn, const struct osd_job_record *record)
 {
 	size_t pieces = (content_length(record) + PIECE_BYTES - 1) / PIECE_BYTES;
 
-	for (size_t n = 0; n < pieces; n++) {
-		struct key key = piece_key(KEY_CODE, record->id, (uint32_t)n);
-		enum osd_status status = delete_if_there(txn, OSD_TABLE_JOBS, &key);
-
-		if (status != OSD_OK)
-			return status;
-	}
-	return OSD_OK;
+	return delete_pieces(txn, KEY_CODE, record->id, pieces);
 }
 
 enum osd_status osd_job_payload_put(struct osd_txn *txn, struct osd_object_id id,
 				    enum osd_job_payload kind, const void *bytes, size_t length)
 {
-	struct key key = payload_key(id, kind);
-
-	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes, length);
+	return put(txn, payload_key(id, kind), bytes, length);
 }
 
 enum osd_status osd_job_payload_get(struct osd_txn *txn, struct osd_object_id id,
@@ -289,11 +267,10 @@ enum osd_status osd_job_used_put(struct osd_txn *txn, const struct osd_job_recor
 	enum osd_status status = OSD_OK;
 
 	for (uint32_t n = 0; status == OSD_OK && n < osd_job_used_pieces(record); n++) {
-		struct key key = piece_key(KEY_USED, record->id, n);
 		uint32_t at = n * OSD_JOB_USED_PIECE;
 
-		status = osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, bytes + at,
-					    OSD_MIN(record->used_length - at, OSD_JOB_USED_PIECE));
+		status = put(txn, piece_key(KEY_USED, record->id, n), bytes + at,
+			     OSD_MIN(record->used_length - at, OSD_JOB_USED_PIECE));
 	}
 	return status;
 }
@@ -307,38 +284,24 @@ enum osd_status osd_job_used_get(struct osd_txn *txn, struct osd_object_id id, u
 				  ret_length);
 }
 
-static enum osd_status delete_used(struct osd_txn *txn, const struct osd_job_record *record)
-{
-	enum osd_status status = OSD_OK;
-
-	for (uint32_t n = 0; status == OSD_OK && n < osd_job_used_pieces(record); n++) {
-		struct key key = piece_key(KEY_USED, record->id, n);
-
-		status = delete_if_there(txn, OSD_TABLE_JOBS, &key);
-	}
-	return status;
-}
-
 /* ---- companions ------------------------------------------------------------------------------ */
 
 enum osd_status osd_job_companion_put(struct osd_txn *txn, struct osd_object_id job,
 				      uint64_t companion)
 {
-	struct key key =
-		make_key(KEY_COMPANION, (struct osd_object_id){job.partition_id, companion});
+	struct osd_object_id id = {job.partition_id, companion};
 	uint8_t value[8];
 
 	osd_put_be(value, job.object_id, sizeof(value));
-	return osd_txn_record_put(txn, OSD_TABLE_JOBS, key.bytes, key.length, value, sizeof(value));
+	return put(txn, make_key(KEY_COMPANION, id), value, sizeof(value));
 }
 
 enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id companion,
 				       struct osd_object_id *ret_job)
 {
-	struct key key = make_key(KEY_COMPANION, companion);
 	uint8_t value[8];
-	enum osd_status status = get(txn, OSD_TABLE_JOBS, &key, value, sizeof(value),
-				     "job that has the object", companion);
+	enum osd_status status = get(txn, OSD_TABLE_JOBS, make_key(KEY_COMPANION, companion), value,
+				     sizeof(value), "job that has the object", companion);
 
 	if (status == OSD_OK)
 		*ret_job = (struct osd_object_id){companion.partition_id, osd_get_be(value, 8)};
@@ -347,9 +310,7 @@ enum osd_status osd_job_companion_find(struct osd_txn *txn, struct osd_object_id
 
 enum osd_status osd_job_companion_delete(struct osd_txn *txn, struct osd_object_id companion)
 {
-	struct key key = make_key(KEY_COMPANION, companion);
-
-	return delete_if_there(txn, OSD_TABLE_JOBS, &key);
+	return delete_if_there(txn, OSD_TABLE_JOBS, make_key(KEY_COMPANION, companion));
 }
 
 /* ---- idempotency keys ------------------------------------------------------------------------ */
@@ -372,10 +333,9 @@ static struct key idempotency_key(const struct osd_job_record *record)
 enum osd_status osd_job_key_find(struct osd_txn *txn, const struct osd_job_record *record,
 				 struct osd_object_id *ret_id)
 {
-	struct key key = idempotency_key(record);
 	uint8_t value[16];
-	enum osd_status status = get(txn, OSD_TABLE_JOB_KEYS, &key, value, sizeof(value),
-				     "idempotency key of job", record->id);
+	enum osd_status status = get(txn, OSD_TABLE_JOB_KEYS, idempotency_key(record), value,
+				     sizeof(value), "idempotency key of job", record->id);
 
 	if (status == OSD_OK)
 		*ret_id = (struct osd_object_id){osd_get_be(value, 8), osd_get_be(value + 8, 8)};
@@ -404,25 +364,24 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 		payload_key(record->id, OSD_PAYLOAD_STATES),
 		expiry_key(record->id, record->expiry_msec),
 	};
-	struct key key = idempotency_key(record);
-	struct key after = payload_key(record->id, OSD_PAYLOAD_AFTER);
-	struct key indices = payload_key(record->id, OSD_PAYLOAD_INDICES);
 	enum osd_status status = osd_job_code_delete(txn, record);
 
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(keys) && status == OSD_OK; i++)
-		status = delete_if_there(txn, OSD_TABLE_JOBS, &keys[i]);
+		status = delete_if_there(txn, OSD_TABLE_JOBS, keys[i]);
 	if (status == OSD_OK && record->flags & OSD_JOB_AFTER)
-		status = delete_if_there(txn, OSD_TABLE_JOBS, &after);
+		status = delete_if_there(txn, OSD_TABLE_JOBS,
+					 payload_key(record->id, OSD_PAYLOAD_AFTER));
 	if (status == OSD_OK && record->flags & OSD_JOB_RANGES)
-		status = delete_if_there(txn, OSD_TABLE_JOBS, &indices);
+		status = delete_if_there(txn, OSD_TABLE_JOBS,
+					 payload_key(record->id, OSD_PAYLOAD_INDICES));
 	if (status == OSD_OK)
-		status = delete_used(txn, record);
+		status = delete_pieces(txn, KEY_USED, record->id, osd_job_used_pieces(record));
 	if (status == OSD_OK && record->result_object)
 		status = osd_job_companion_delete(
 			txn,
 			(struct osd_object_id){record->id.partition_id, record->result_object});
 	if (status == OSD_OK && record->key_length)
-		status = delete_if_there(txn, OSD_TABLE_JOB_KEYS, &key);
+		status = delete_if_there(txn, OSD_TABLE_JOB_KEYS, idempotency_key(record));
 	return status;
 }
 

@@ -260,21 +260,23 @@ static void test_used(struct osd_txn *txn, const struct osd_job_record *record)
 
 static void test_expiry(struct osd_txn *txn, struct osd_job_record *record)
 {
-	struct osd_object_id ids[2];
-	size_t count = 0;
-	uint64_t next = 0;
+	struct osd_expired_jobs expired = {.now_msec = 999};
 
-	CHECK(osd_job_expiry_move(txn, record, 0) == OSD_OK);
-	CHECK(osd_job_record_expired(txn, 999, 0, ids, 2, &count, &next) == OSD_OK && count == 0);
-	CHECK(next == 1000);
-	CHECK(osd_job_record_expired(txn, 1000, 0, ids, 2, &count, &next) == OSD_OK && count == 1);
-	CHECK(next == UINT64_MAX);
-	CHECK(ids[0].object_id == record->id.object_id);
-	CHECK(osd_job_record_expired(txn, 1000, 1, ids, 2, &count, &next) == OSD_OK && count == 0);
+	OK(osd_job_expiry_move(txn, record, 0));
+	OK(osd_job_record_expired(txn, &expired));
+	CHECK(expired.count == 0 && expired.next_msec == 1000);
+	expired.now_msec = 1000;
+	OK(osd_job_record_expired(txn, &expired));
+	CHECK(expired.count == 1 && expired.next_msec == UINT64_MAX);
+	CHECK(expired.ids[0].object_id == record->id.object_id);
+	expired.without = 1;
+	OK(osd_job_record_expired(txn, &expired));
+	CHECK(expired.count == 0);
 	record->expiry_msec = 5000;
-	CHECK(osd_job_expiry_move(txn, record, 1000) == OSD_OK);
-	CHECK(osd_job_record_expired(txn, 4999, 0, ids, 2, &count, &next) == OSD_OK && count == 0);
-	CHECK(next == 5000);
+	OK(osd_job_expiry_move(txn, record, 1000));
+	expired = (struct osd_expired_jobs){.now_msec = 4999};
+	OK(osd_job_record_expired(txn, &expired));
+	CHECK(expired.count == 0 && expired.next_msec == 5000);
 }
 
 static void test_key(struct osd_txn *txn, const struct osd_job_record *record)

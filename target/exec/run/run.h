@@ -66,7 +66,6 @@ bool osd_output_errors(struct osd_output *output, uint8_t *buffer, size_t *ret_l
 /* ---- all runs -------------------------------------------------------------------------------------- */
 
 struct osd_runs {
-	struct osd_sandboxes *sandboxes; /* constant */
 	struct osd_call_gate gate;
 	struct osd_session_host host;	      /* constant */
 	struct osd_call_figures calls;	      /* not under exec->lock */

@@ -213,29 +213,19 @@ enum osd_status osd_op_clear(struct osd_op *op)
 	return status == OSD_OK ? change(op, object, &what) : forget_removed(op, status);
 }
 
-static bool punch_goes_on(void *arg, uint64_t bytes)
-{
-	return osd_long_call_step(arg, bytes);
-}
-
-static void punch_rests(void *arg)
-{
-	osd_long_call_rest(arg);
-}
-
 static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct osd_object *object)
 {
-	const struct osd_change_steps steps = {punch_goes_on, punch_rests, op->session};
+	const struct osd_change_steps steps = {osd_long_call_step, osd_long_call_rest, op->session};
 	const struct osd_session_host *host = op->session->host;
 	struct osd_change what = {.kind = OSD_CHANGE_PUNCH,
 				  .offset = op->call.a,
 				  .length = op->call.b,
 				  .steps = &steps};
-	void *hold = host ? host->hold_object(host->exec, id) : NULL;
+	void *hold = host && host->hold_object ? host->hold_object(host->context, id) : NULL;
 	enum osd_status status = change(op, object, &what);
 
-	if (host)
-		host->release_object(host->exec, hold);
+	if (host && host->release_object)
+		host->release_object(host->context, hold);
 	return status;
 }
 

@@ -19,19 +19,15 @@ static bool is_over(const struct osd_session *session)
 	       (session->hooks.is_over && session->hooks.is_over(session->hooks.arg));
 }
 
-void osd_long_call_rest(struct osd_session *session)
+void osd_long_call_rest(void *arg)
 {
+	struct osd_session *session = arg;
+
 	if (!session->step.inside)
 		return;
 	session->step.inside = false;
 	session->step.pieces = 0;
 	osd_call_gate_leave(session->gate);
-}
-
-/* The call is about to wait for an object that another call, or a command, has locked. */
-static void give_back(void *arg)
-{
-	osd_long_call_rest(arg);
 }
 
 void osd_session_enter(struct osd_session *session, bool long_call)
@@ -44,7 +40,7 @@ void osd_session_enter(struct osd_session *session, bool long_call)
 		return;
 	osd_call_gate_enter(session->gate);
 	step->inside = true;
-	osd_thread_on_wait(give_back, session);
+	osd_thread_on_wait(osd_long_call_rest, session);
 }
 
 void osd_session_leave(struct osd_session *session)
@@ -92,8 +88,10 @@ enum osd_status osd_session_count_io(struct osd_session *session, _Atomic uint64
 	return OSD_OK;
 }
 
-bool osd_long_call_step(struct osd_session *session, uint64_t bytes)
+bool osd_long_call_step(void *arg, uint64_t bytes)
 {
+	struct osd_session *session = arg;
+
 	if (must_stop(session))
 		return false;
 	if (bytes && osd_session_count_io(session, &session->bytes_written, bytes) != OSD_OK)

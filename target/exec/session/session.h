@@ -108,8 +108,10 @@ struct osd_session_host {
 	struct osd_keyring *keyring; /* NULL: no job has a capability */
 	struct osd_functions *functions; /* NULL: there are none */
 	struct osd_call_figures *calls;
-	void *(*hold_object)(struct osd_exec *exec, struct osd_object_id id);
-	void (*release_object)(struct osd_exec *exec, void *hold);
+	/* These two get context; they may be NULL. */
+	void *(*hold_object)(void *context, struct osd_object_id id);
+	void (*release_object)(void *context, void *hold);
+	void *context;
 	enum osd_status (*owner_in)(struct osd_exec *exec, struct osd_txn *txn,
 				    struct osd_object_id id, struct osd_job_owner *ret_owner);
 	enum osd_status (*check_partition)(struct osd_exec *exec, uint64_t partition_id,
@@ -410,11 +412,12 @@ bool osd_rights_have_range(const struct osd_session *session, struct osd_object_
 void osd_session_enter(struct osd_session *session, bool long_call);
 void osd_session_leave(struct osd_session *session);
 
-/* Called before a step that moves so many bytes.  Waits a moment for a place, and holds it until
- * the next rest or the end.  False: the call must stop. */
-bool osd_long_call_step(struct osd_session *session, uint64_t bytes);
+/* These two for struct osd_change_steps; arg: struct osd_session.  Called before a step that moves so
+ * many bytes.  Waits a moment for a place, and holds it until the next rest or the end.  False: the call
+ * must stop. */
+bool osd_long_call_step(void *arg, uint64_t bytes);
 /* Gives the place back before the call waits for something. */
-void osd_long_call_rest(struct osd_session *session);
+void osd_long_call_rest(void *arg);
 /* For a transaction that may visit many records.  After OSD_LONG_RECORDS of them the call gives up
  * its place in the gate: it cannot pause, because others wait for the locks of the transaction.
  * The transaction ends with OSD_E_TASK_ABORTED when the sandbox is gone; that of a long call also

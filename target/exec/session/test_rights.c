@@ -120,17 +120,6 @@ static struct osd_exec exec = {.flow = &flow};
 static struct osd_session_host host;
 static struct osd_call_figures calls;
 
-static void *no_hold(struct osd_exec *any, struct osd_object_id id)
-{
-	(void)any, (void)id;
-	return NULL;
-}
-
-static void no_release(struct osd_exec *any, void *hold)
-{
-	(void)any, (void)hold;
-}
-
 static void make_host(void)
 {
 	osd_objects_watch_removals(objects, osd_exec_removed, &exec);
@@ -142,8 +131,6 @@ static void make_host(void)
 		.check_partition = osd_exec_check_partition,
 		.partition_made = osd_exec_partition_made,
 		.collection_removed = osd_exec_collection_removed,
-		.hold_object = no_hold,
-		.release_object = no_release,
 	};
 }
 
