@@ -4,6 +4,7 @@
  * calls do (session/), how the job ends (end.c), deadlines and deaths (sandbox/watch.c). */
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -15,6 +16,7 @@
 /* A call without a record that runs alone: its proxy spins for so long at first.  Asleep, it would take longer to
  * wake up than a short function to run. */
 #define ALONE_SPIN_NSEC UINT64_C(150000)
+#define PACE_USEC	UINT64_C(20000) /* between two checks whether a paced job is to end */
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
@@ -45,6 +47,33 @@ static void let_others_go(uint64_t *turn_usec)
 		return;
 	sched_yield();
 	*turn_usec = now;
+}
+
+static bool is_wanted(struct osd_run *run)
+{
+	const struct osd_session_hooks *hooks = &run->session.hooks;
+
+	return !hooks->is_over(hooks->arg) && !hooks->is_to_end(hooks->arg);
+}
+
+/* The bandwidth of a pool: waits until the bytes of the call just served are due, or the job is to end. */
+static void keep_pace(struct osd_run *run)
+{
+	struct osd_session *session = &run->session;
+	uint64_t first, now;
+
+	if (!session->due_usec)
+		return;
+	first = now = osd_monotonic_usec();
+	while (now < session->due_usec && is_wanted(run)) {
+		const struct timespec step =
+			osd_timespec(OSD_MIN(session->due_usec - now, PACE_USEC));
+
+		nanosleep(&step, NULL);
+		now = osd_monotonic_usec();
+	}
+	session->due_usec = 0;
+	atomic_fetch_add(&session->pace->held_usec, now - first);
 }
 
 /* Whether a function that data pass through will run beyond the first spin, most likely.  Its other half needs the
@@ -78,7 +107,7 @@ static void serve(struct osd_run *run)
 		served = serve_one(run, number, area);
 		if (served != OSD_SERVED)
 			return; /* a command waits for the end of the job */
-		osd_run_pace(run);
+		keep_pace(run);
 		osd_shm_post(&areas[area].answer);
 		area = run->session.ahead ? 1 - area : 0;
 		let_others_go(&turn_usec);
@@ -114,24 +143,20 @@ static void run_job(struct osd_exec *exec, struct osd_job *job, struct osd_sandb
 	struct osd_run *run = answered ? NULL : osd_run_create(exec, sandbox);
 
 	osd_lock(&exec->lock);
-	if (answered) {
-		osd_sandbox_put_back(exec->sandboxes, sandbox);
-		osd_job_unref(job);
-		osd_unlock(&exec->lock);
-		return;
-	}
-	if (!run) { /* out of memory: try again later */
+	if (!run && !answered) { /* out of memory: try again later */
 		osd_job_apply(exec, job, OSD_JOB_EVENT_AGAIN, OSD_REASON_WAITS_FOR_SLOT);
 		job->record.attempt--;
-		osd_exec_delay(exec, job, 100000);
+		osd_exec_delay(exec, job, OSD_NO_MEMORY_USEC);
+	}
+	if (run) {
+		osd_run_set_job(run, job);
+	} else {
 		osd_sandbox_put_back(exec->sandboxes, sandbox);
 		osd_job_unref(job);
-		osd_unlock(&exec->lock);
-		return;
 	}
-	osd_run_set_job(run, job);
 	osd_unlock(&exec->lock);
-	serve_or_give_up(run, osd_run_hand_over(run));
+	if (run)
+		serve_or_give_up(run, osd_run_hand_over(run));
 }
 
 /* exec->lock held.  The next job that may start.  It stays in the queue.  NULL: no job may
@@ -148,46 +173,36 @@ static struct osd_job *next_job(const struct osd_pool *pool)
 	return job->kind->first(job);
 }
 
-static struct osd_sandbox *take_for(const struct osd_job *job)
-{
-	struct osd_sandbox_order order = osd_pool_order(job);
-
-	osd_assert_held(&job->exec->lock);
-	return osd_sandbox_take(job->exec->sandboxes, &order);
-}
-
-static bool fits(const struct osd_sandbox *sandbox, const struct osd_job *job)
-{
-	struct osd_sandbox_order order = osd_pool_order(job);
-
-	return osd_sandbox_fits(sandbox, &order);
-}
-
 /* exec->lock held, but released for a moment while a used sandbox is reset.  Returns a sandbox for
  * the next job, or NULL.  *ret_again: the caller should try again at once. */
 static struct osd_sandbox *take_sandbox(struct osd_pool *pool, bool *ret_again)
 {
 	struct osd_exec *exec = pool->exec;
 	struct osd_job *job = next_job(pool);
-	struct osd_sandbox *sandbox = job ? take_for(job) : NULL;
 	struct osd_sandbox_order order;
+	struct osd_sandbox *sandbox;
 	bool renewed;
 
 	osd_assert_held(&exec->lock);
+	*ret_again = false;
+	if (!job)
+		return NULL;
+	order = osd_pool_order(job);
+	sandbox = osd_sandbox_take(exec->sandboxes, &order);
 	*ret_again = sandbox != NULL;
-	if (job && !sandbox)
-		osd_sandboxes_refill(
-			exec->sandboxes); /* an unused pool may keep no prestarted sandbox */
+	if (!sandbox) /* an unused pool may keep no prestarted sandbox */
+		osd_sandboxes_refill(exec->sandboxes);
 	if (!sandbox || !sandbox->principal)
 		return sandbox;
 	pool->supply.busy++; /* this proxy's slot: other proxies take no sandbox beyond the slots */
-	order = osd_pool_order(job);
 	renewed = osd_sandbox_renew(exec->sandboxes, sandbox, &order);
 	pool->supply.busy--;
 	if (!renewed)
 		return NULL;
 	job = next_job(pool); /* not necessarily the same */
-	if (job && fits(sandbox, job))
+	if (job)
+		order = osd_pool_order(job);
+	if (job && osd_sandbox_fits(sandbox, &order))
 		return sandbox;
 	osd_sandbox_put_back(exec->sandboxes, sandbox);
 	return NULL;

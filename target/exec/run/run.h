@@ -5,8 +5,8 @@
  *
  * Inside: run.c (a run), start.c (a job that starts without waiting), linger.c (its submitter waits
  * for a short call), handover.c, proxy.c and threads.c (the proxy threads), pass.c (data that pass through
- * functions), pace.c (the pool's bandwidth), end.c (how a run ends), output.c (the script's
- * output), rights_sweep.c (revoked rights).
+ * functions), end.c (how a run ends), output.c (the script's output), rights_sweep.c (revoked
+ * rights).
  *
  * Locking: the proxy thread creates a run and owns it.  Other threads hold short references,
  * counted under exec->lock.  struct osd_output has its own lock, outside exec->lock. */
@@ -202,9 +202,6 @@ enum osd_status osd_run_pass(void *arg, struct osd_exec_data *data);
 bool osd_rights_sweep(struct osd_exec *exec);
 /* osd_objects_watch_policies' function; arg: struct osd_exec. */
 void osd_rights_policy_changed(void *arg);
-
-/* pace.c.  No lock held.  Waits until the bytes of the call just served are due, or the job is to end. */
-void osd_run_pace(struct osd_run *run);
 
 /* end.c: the script is over.  Decides how the job ended, writes it and wakes up the waiting
  * commands, or queues the job for another attempt. */

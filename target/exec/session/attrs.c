@@ -19,14 +19,17 @@ static enum osd_status check_get(struct osd_op *op, uint32_t page, uint32_t numb
 	return OSD_E_PERMISSION;
 }
 
-static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
+enum osd_status osd_op_getattr(struct osd_txn *txn, struct osd_op *op)
 {
 	uint8_t *value = op->session->scratch + VALUE_AT;
 	struct osd_attr_writer writer;
 	struct osd_attr_list list;
 	struct osd_attr attr;
-	enum osd_status status = osd_session_check_zone(op->session, txn, osd_op_id(op));
+	enum osd_status status;
 
+	if (op->call.body_bytes == 0 || op->call.body_bytes > VALUE_AT)
+		return OSD_E_PARAM_LENGTH;
+	status = osd_session_check_zone(op->session, txn, osd_op_id(op));
 	if (status == OSD_OK)
 		status = osd_attr_entries_open(op->session->scratch, op->call.body_bytes,
 					       OSD_LIST_GET, &list);
@@ -52,14 +55,6 @@ static enum osd_status getattr_in(struct osd_txn *txn, struct osd_op *op)
 		return OSD_E_PARAM_LENGTH;
 	}
 	return OSD_OK;
-}
-
-enum osd_status osd_op_getattr(struct osd_op *op)
-{
-	if (op->call.body_bytes == 0 || op->call.body_bytes > VALUE_AT)
-		return OSD_E_PARAM_LENGTH;
-	memcpy(op->session->scratch, op->body, op->call.body_bytes);
-	return osd_op_transact(op, getattr_in);
 }
 
 struct listing {
@@ -90,11 +85,14 @@ static enum osd_status list_one(void *arg, uint32_t page, uint32_t number, const
 	return osd_attr_writer_add(&listing->writer, page, number, value, length);
 }
 
-static enum osd_status listattr_in(struct osd_txn *txn, struct osd_op *op)
+enum osd_status osd_op_listattr(struct osd_txn *txn, struct osd_op *op)
 {
 	struct listing listing = {.op = op, .skip = op->call.b};
-	enum osd_status status = osd_session_check_zone(op->session, txn, osd_op_id(op));
+	enum osd_status status;
 
+	if (op->call.a > OSD_PAGE_ALL)
+		return OSD_E_PARAM_FIELD;
+	status = osd_session_check_zone(op->session, txn, osd_op_id(op));
 	osd_attr_writer_init(&listing.writer, op->out, OSD_BODY_MAX, OSD_LIST_BARE);
 	if (status == OSD_OK)
 		status =
@@ -104,13 +102,6 @@ static enum osd_status listattr_in(struct osd_txn *txn, struct osd_op *op)
 	op->answer.body_bytes = (uint32_t)osd_attr_writer_finish(&listing.writer);
 	op->answer.a = listing.more;
 	return OSD_OK;
-}
-
-enum osd_status osd_op_listattr(struct osd_op *op)
-{
-	if (op->call.a > OSD_PAGE_ALL)
-		return OSD_E_PARAM_FIELD;
-	return osd_op_transact(op, listattr_in);
 }
 
 /* ---- setting --------------------------------------------------------------------------------- */
@@ -184,7 +175,7 @@ static enum osd_status set_one(struct osd_txn *txn, struct osd_op *op, const str
 				: status;
 }
 
-static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
+enum osd_status osd_op_setattr(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_attr_list list;
 	struct osd_attr attr;
@@ -199,12 +190,6 @@ static enum osd_status setattr_in(struct osd_txn *txn, struct osd_op *op)
 		status = set_one(txn, op, &attr);
 	}
 	return status;
-}
-
-enum osd_status osd_op_setattr(struct osd_op *op)
-{
-	memcpy(op->session->scratch, op->body, op->call.body_bytes);
-	return osd_op_transact(op, setattr_in);
 }
 
 /* ---- atomics --------------------------------------------------------------------------------- */
@@ -278,7 +263,6 @@ enum osd_status osd_op_swapattr(struct osd_op *op)
 	if (op->call.b > op->call.body_bytes || op->call.b > OSD_ATTRIBUTE_MAX ||
 	    op->call.body_bytes - op->call.b > OSD_ATTRIBUTE_MAX)
 		return OSD_E_PARAM_LENGTH;
-	memcpy(op->session->scratch, op->body, op->call.body_bytes);
 	status = osd_op_transact(op, swapattr_in);
 	if (status == OSD_OK && op->answer.a)
 		osd_op_uses(op, OSD_MADE_ATTRIBUTES);
@@ -359,21 +343,22 @@ static void note_list(struct osd_op *op, const struct listed *listed)
 		osd_used_note(&session->used, listed->id, OSD_USED_CONTENTS);
 }
 
-static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
+enum osd_status osd_op_list(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_list_request request = {op->call.a, osd_op_id(op), op->call.b};
 	uint64_t ids[OSD_CALL_IDS];
 	struct osd_list_result result;
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
 	struct listed listed = {.id = osd_op_id(op)};
-	enum osd_status status;
+	enum osd_status status = check_list(op);
 
 	/* The permission to list a partition is that of the partition itself. */
 	if (op->call.a != OSD_LIST_MEMBERS)
 		listed.id.object_id = 0;
 	if (op->call.a == OSD_LIST_PARTITIONS)
 		listed.id.partition_id = 0;
-	status = osd_session_check_zone(op->session, txn, listed.id);
+	if (status == OSD_OK)
+		status = osd_session_check_zone(op->session, txn, listed.id);
 	if (status == OSD_OK && op->call.a == OSD_LIST_MEMBERS)
 		status = get_version(txn, &listed);
 	if (status == OSD_OK)
@@ -387,11 +372,4 @@ static enum osd_status list_in(struct osd_txn *txn, struct osd_op *op)
 	op->answer.b = result.total_count;
 	note_list(op, &listed);
 	return OSD_OK;
-}
-
-enum osd_status osd_op_list(struct osd_op *op)
-{
-	enum osd_status status = check_list(op);
-
-	return status == OSD_OK ? osd_op_transact(op, list_in) : status;
 }

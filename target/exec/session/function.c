@@ -26,16 +26,14 @@ static enum osd_session_denied denied_by(const struct osd_function *function)
 	return function->access == OSD_FUNCTION_READ ? OSD_DENIES_CHANGES : OSD_DENIES_ALL;
 }
 
-/* Takes the names out of the body, which the script may change meanwhile. */
 static enum osd_status read_names(struct osd_op *op, struct entering *entering)
 {
 	const struct osd_call *call = &op->call;
-	uint8_t *names = op->session->scratch;
+	const uint8_t *names = op->session->scratch;
 
 	if (call->body_bytes > 2 * OSD_FUNCTION_WORD_MAX || call->a > OSD_FUNCTION_WORD_MAX ||
 	    call->a > call->body_bytes || call->b)
 		return OSD_E_PARAM_FIELD;
-	memcpy(names, op->body, call->body_bytes);
 	entering->method = names;
 	entering->method_length = call->a;
 	entering->name = (struct osd_function_name){

@@ -5,7 +5,6 @@
 
 #include "exec/session/session.h"
 #include "object/names.h"
-#include "object/txn_run.h"
 #include "wire/cursor.h"
 #include "wire/name_list.h"
 
@@ -67,9 +66,8 @@ static enum osd_status check_directory(struct osd_txn *txn, struct osd_op *op,
 					    : osd_session_check_zone(op->session, txn, directory);
 }
 
-static enum osd_status names_in(struct osd_txn *txn, void *arg)
+enum osd_status osd_op_names(struct osd_txn *txn, struct osd_op *op)
 {
-	struct osd_op *op = arg;
 	struct osd_object_id from = osd_op_id(op);
 	struct osd_name_params params;
 	struct osd_name_place place;
@@ -77,7 +75,8 @@ static enum osd_status names_in(struct osd_txn *txn, void *arg)
 	uint16_t field;
 	enum osd_status status;
 
-	osd_long_call_watch(op->session, txn);
+	if (from.partition_id == 0) /* its paths lead into partitions with policies of their own */
+		return OSD_E_PARAM_FIELD;
 	status = osd_session_check_zone(op->session, txn, from);
 	if (status == OSD_OK)
 		status = osd_name_params_decode(op->session->scratch, op->call.body_bytes, &params,
@@ -106,12 +105,4 @@ static enum osd_status names_in(struct osd_txn *txn, void *arg)
 	op->answer.a = place.found.id.object_id;
 	op->answer.b = place.found.type;
 	return OSD_OK;
-}
-
-enum osd_status osd_op_names(struct osd_op *op)
-{
-	if (op->call.partition_id == 0) /* its paths lead into partitions with policies of their own */
-		return OSD_E_PARAM_FIELD;
-	memcpy(op->session->scratch, op->body, op->call.body_bytes);
-	return osd_txn_run(op->session->objects, OSD_TXN_READ_ONLY, names_in, op);
 }

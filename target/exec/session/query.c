@@ -5,7 +5,6 @@
 
 #include "exec/session/session.h"
 #include "object/query.h"
-#include "object/txn_run.h"
 #include "wire/cursor.h"
 #include "wire/query_list.h"
 
@@ -57,9 +56,8 @@ static enum osd_status sees(void *arg, struct osd_txn *txn, const struct osd_obj
 	return status == OSD_E_PERMISSION || osd_status_is_gone(status) ? OSD_OK : status;
 }
 
-static enum osd_status query_in(struct osd_txn *txn, void *arg)
+enum osd_status osd_op_query(struct osd_txn *txn, struct osd_op *op)
 {
-	struct osd_op *op = arg;
 	struct osd_query query = {.initial_id = op->call.a, .look_max = OSD_CALL_LOOKS};
 	struct osd_criterion criteria[OSD_CALL_RECORDS];
 	struct osd_wr w = osd_wr_init(op->out, OSD_BODY_MAX);
@@ -67,7 +65,6 @@ static enum osd_status query_in(struct osd_txn *txn, void *arg)
 	uint64_t ids[OSD_CALL_IDS];
 	enum osd_status status;
 
-	osd_long_call_watch(op->session, txn);
 	if (op->session->rights.limited) {
 		query.sees = sees;
 		query.arg = op->session;
@@ -85,10 +82,4 @@ static enum osd_status query_in(struct osd_txn *txn, void *arg)
 	op->answer.a = result.next_id;
 	op->answer.b = result.total_count;
 	return OSD_OK;
-}
-
-enum osd_status osd_op_query(struct osd_op *op)
-{
-	memcpy(op->session->scratch, op->body, op->call.body_bytes);
-	return osd_txn_run(op->session->objects, OSD_TXN_READ_ONLY, query_in, op);
 }

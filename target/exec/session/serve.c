@@ -31,6 +31,8 @@ enum op_flags {
 	OP_ATTRS = 4096,  /* touches attributes */
 	OP_AT_END = 8192, /* bytes without an address yet, as those of APPEND in the wire
 			   * protocol */
+	OP_COPY = 16384,  /* its body is copied into scratch: the script may change it */
+	OP_READS = 32768, /* its transactions are read-only */
 };
 
 #define PLACE_BYTES 4u	/* that say in FINISH where a result lies */
@@ -87,7 +89,6 @@ static enum osd_status op_finish(struct osd_op *op)
 	size_t length;
 	enum osd_status status = OSD_OK;
 
-	memcpy(session->scratch, op->body, op->call.body_bytes);
 	r = osd_rd_init(session->scratch, op->call.body_bytes);
 	length = osd_rd_be(&r, 4);
 	traceback = osd_rd_bytes(&r, length);
@@ -119,7 +120,6 @@ static enum osd_status op_progress(struct osd_op *op)
 	if ((op->call.a > 1000 && op->call.a != OSD_JOB_PROGRESS_NONE) ||
 	    length > OSD_JOB_MESSAGE_MAX)
 		return OSD_E_PARAM_FIELD;
-	memcpy(session->scratch, op->body, length);
 	if (!osd_text_is_clean(session->scratch, length))
 		return OSD_E_PARAM_FIELD;
 	session->hooks.progress(session->hooks.arg, (uint16_t)op->call.a, session->scratch, length);
@@ -130,8 +130,8 @@ static enum osd_status op_progress(struct osd_op *op)
 
 /* All operations here are permitted from the handover to FINISH, and none after it. */
 static const struct op_row rows[] = {
-	{OSD_CALL_FINISH, OP_BODY | OP_OWN, 0, .run = op_finish},
-	{OSD_CALL_PROGRESS, OP_BODY | OP_OWN, 0, .run = op_progress},
+	{OSD_CALL_FINISH, OP_BODY | OP_COPY | OP_OWN, 0, .run = op_finish},
+	{OSD_CALL_PROGRESS, OP_BODY | OP_COPY | OP_OWN, 0, .run = op_progress},
 	{OSD_CALL_RESULT, OP_BODY | OP_OWN | OP_AHEAD, 0, .run = osd_op_result},
 	{OSD_CALL_TYPE, 0, 0, .in = osd_op_type, .uses = OSD_USED_TYPE},
 	{OSD_CALL_CREATE_PARTITION, OP_CHANGES | OP_ROOT, OSD_PERM_CREATE,
@@ -150,17 +150,18 @@ static const struct op_row rows[] = {
 	 .in = osd_op_collection_add, .uses = OSD_MADE_MEMBERS},
 	{OSD_CALL_COLLECTION_DROP, OP_CHANGES | OP_PARTITION | OP_MEMBERS, OSD_PERM_SET_ATTR,
 	 .in = osd_op_collection_drop, .uses = OSD_MADE_MEMBERS},
-	{OSD_CALL_LIST, 0, OSD_PERM_READ, .run = osd_op_list},
-	{OSD_CALL_GETATTR, OP_BODY | OP_ATTRS, OSD_PERM_GET_ATTR, .run = osd_op_getattr,
+	{OSD_CALL_LIST, 0, OSD_PERM_READ, .in = osd_op_list},
+	{OSD_CALL_GETATTR, OP_BODY | OP_COPY | OP_ATTRS, OSD_PERM_GET_ATTR, .in = osd_op_getattr,
 	 .uses = OSD_USED_ATTRIBUTES},
-	{OSD_CALL_SETATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR,
-	 .run = osd_op_setattr, .uses = OSD_MADE_ATTRIBUTES},
-	{OSD_CALL_LISTATTR, OP_ATTRS, OSD_PERM_GET_ATTR, .run = osd_op_listattr,
+	{OSD_CALL_SETATTR, OP_BODY | OP_COPY | OP_CHANGES | OP_ATTRS, OSD_PERM_SET_ATTR,
+	 .in = osd_op_setattr, .uses = OSD_MADE_ATTRIBUTES},
+	{OSD_CALL_LISTATTR, OP_ATTRS, OSD_PERM_GET_ATTR, .in = osd_op_listattr,
 	 .uses = OSD_USED_ATTRIBUTES},
-	{OSD_CALL_QUERY, OP_BODY | OP_LONG | OP_ATTRS, OSD_PERM_QUERY, .run = osd_op_query,
-	 .uses = OSD_USED_QUERY},
-	{OSD_CALL_SWAPATTR, OP_BODY | OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
-	 .run = osd_op_swapattr, .uses = OSD_USED_ATTRIBUTES},
+	{OSD_CALL_QUERY, OP_BODY | OP_COPY | OP_READS | OP_LONG | OP_ATTRS, OSD_PERM_QUERY,
+	 .in = osd_op_query, .uses = OSD_USED_QUERY},
+	{OSD_CALL_SWAPATTR, OP_BODY | OP_COPY | OP_CHANGES | OP_ATTRS,
+	 OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR, .run = osd_op_swapattr,
+	 .uses = OSD_USED_ATTRIBUTES},
 	{OSD_CALL_ADDATTR, OP_CHANGES | OP_ATTRS, OSD_PERM_GET_ATTR | OSD_PERM_SET_ATTR,
 	 .in = osd_op_addattr, .uses = OSD_USED_ATTRIBUTES | OSD_MADE_ATTRIBUTES},
 	{OSD_CALL_READ, OP_OBJECT | OP_AT_B, OSD_PERM_READ, .run = osd_op_read},
@@ -178,10 +179,11 @@ static const struct op_row rows[] = {
 	{OSD_CALL_FLUSH, OP_OBJECT | OP_LONG, OSD_PERM_WRITE, .run = osd_op_flush},
 	{OSD_CALL_SHARE, OP_OBJECT | OP_FROM, OSD_PERM_READ, .run = osd_op_share},
 	{OSD_CALL_UNSHARE, OP_OBJECT | OP_OWN, 0, .run = osd_op_unshare},
-	{OSD_CALL_ENTER, OP_BODY | OP_OWN | OP_LONG, 0, .run = osd_op_enter},
+	{OSD_CALL_ENTER, OP_BODY | OP_COPY | OP_OWN | OP_LONG, 0, .run = osd_op_enter},
 	{OSD_CALL_CODE, OP_OWN, 0, .run = osd_op_code},
 	{OSD_CALL_LEAVE, OP_OWN, 0, .run = osd_op_leave},
-	{OSD_CALL_NAMES, OP_BODY, OSD_PERM_READ, .run = osd_op_names, .uses = OSD_USED_NAMES},
+	{OSD_CALL_NAMES, OP_BODY | OP_COPY | OP_READS, OSD_PERM_READ, .in = osd_op_names,
+	 .uses = OSD_USED_NAMES},
 };
 
 static const struct op_row *find_row(uint16_t op)
@@ -363,6 +365,9 @@ static enum osd_status run_row(struct osd_op *op, const struct op_row *row)
 		status = check_policy(op, row);
 	if (status == OSD_OK && row->flags & OP_CHANGES)
 		status = note_write(op->session);
+	if (row->flags & OP_COPY)
+		memcpy(op->session->scratch, op->body, op->call.body_bytes);
+	op->txn_flags = row->flags & OP_READS ? OSD_TXN_READ_ONLY : 0;
 	if (status == OSD_OK)
 		status = row->in ? osd_op_transact(op, row->in) : row->run(op);
 	osd_session_leave(op->session);

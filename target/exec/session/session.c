@@ -105,7 +105,7 @@ static enum osd_status work_in(struct osd_txn *txn, void *arg)
 
 enum osd_status osd_op_transact(struct osd_op *op, osd_op_in_fn *fn)
 {
-	return osd_txn_run(op->session->objects, 0, work_in, &(struct op_work){op, fn});
+	return osd_txn_run(op->session->objects, op->txn_flags, work_in, &(struct op_work){op, fn});
 }
 
 void osd_op_uses(struct osd_op *op, uint32_t kinds)

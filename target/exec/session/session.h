@@ -307,7 +307,7 @@ struct osd_op {
 	const uint8_t *body; /* shared with the sandbox */
 	struct osd_answer answer;
 	uint8_t *out;		/* OSD_BODY_MAX bytes for the answer's body, shared */
-	enum osd_status status; /* of the object layer, for the answer's code */
+	unsigned txn_flags;	/* of its transactions */
 	const char *why;	/* overrides the status's meaning in the message */
 	char why_data[OSD_DATA_WHY_MAX]; /* why may point there */
 };
@@ -346,14 +346,14 @@ enum osd_status osd_session_check_free(struct osd_txn *txn, struct osd_object_id
 
 /* These need nothing but their transaction. */
 osd_op_in_fn osd_op_type, osd_op_create_partition, osd_op_remove, osd_op_create_collection,
-	osd_op_collection_add, osd_op_collection_drop, osd_op_addattr;
+	osd_op_collection_add, osd_op_collection_drop, osd_op_addattr, osd_op_getattr,
+	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_names;
 osd_op_fn osd_op_remove_partition, osd_op_create, osd_op_remove_collection;
 /* A result of FINISH that lies in the room for texts; place: where. */
 enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place);
 osd_op_fn osd_op_result, osd_op_read, osd_op_write, osd_op_append, osd_op_truncate, osd_op_clear,
-	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_getattr,
-	osd_op_setattr, osd_op_listattr, osd_op_list, osd_op_query, osd_op_swapattr, osd_op_enter,
-	osd_op_code, osd_op_leave, osd_op_names;
+	osd_op_punch, osd_op_length, osd_op_flush, osd_op_share, osd_op_unshare, osd_op_swapattr,
+	osd_op_enter, osd_op_code, osd_op_leave;
 /* Data that pass through functions (through.c).  *ret_plain: those of the object do not, and nothing was done. */
 enum osd_status osd_op_read_through(struct osd_op *op, struct osd_object *object, bool *ret_plain);
 enum osd_status osd_op_write_through(struct osd_op *op, struct osd_object *object, bool *ret_plain);

@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* array_pages.c -- attributes 2Bh to 2Dh and 2Fh of page 2000_0001h: the place of a job in an array, the
- * indices of an array, and the states of its members (flow/flow.h).  Those of an array in memory are of the
- * moment of the view.  Those of an array that has ended are in the store. */
+/* array_pages.c -- attributes 2Ch, 2Dh and 2Fh of page 2000_0001h: the indices of an array, and the states of
+ * its members (flow/flow.h).  Those of an array in memory are of the moment of the view.  Those of an array
+ * that has ended are in the store. */
 #include <stdlib.h>
 
 #include "base/util.h"
 #include "exec/tell/tell.h"
 #include "wire/cursor.h"
-
-void osd_array_put_place(struct osd_wr *w, const struct osd_job_array *place)
-{
-	if (place->object_id == 0)
-		return;
-	osd_wr_be(w, place->object_id, 8);
-	osd_wr_be(w, place->index, 4);
-	osd_wr_be(w, place->count, 4);
-	osd_wr_be(w, place->at_once, 4);
-}
 
 static void put_counts(struct osd_wr *w, const size_t counts[OSD_JOB_STATES_END])
 {

@@ -63,54 +63,48 @@ static void put_engine(struct osd_exec *exec, struct osd_wr *w, const char *engi
 	osd_wr_text(w, line);
 }
 
-static void put_results(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
+static void put_number(struct osd_wr *w, const struct osd_function_figures *functions,
+		       const struct osd_kept_figures *results, uint32_t number)
 {
-	struct osd_kept_figures figures;
-	const uint64_t *values[] = {&figures.quota_bytes, &figures.kept_bytes, &figures.hits,
-				    &figures.misses,	  &figures.shared,     &figures.evicted,
-				    &figures.failed,	  &figures.computed_usec};
+	const struct {
+		uint64_t value;
+		size_t bytes;
+	} numbers[] = {
+		[MOST_ACTIVE] = {OSD_FUNCTIONS_MAX, 4},
+		[ACTIVE] = {functions->active, 4},
+		[RESERVED] = {functions->reserved_bytes, 8},
+		[RESERVED_MAX] = {functions->reserved_max, functions->reserved_max ? 8 : 0},
+		[KEPT] = {functions->kept_bytes, 8},
+		[KEPT_MAX] = {OSD_FUNCTION_KEPT_MAX, 8},
+		[CODE_MAX] = {osd_exec_limits[OSD_LIMIT_CODE].maximum, 8},
+		[RESULTS_QUOTA] = {results->quota_bytes, 8},
+		[RESULTS_BYTES] = {results->kept_bytes, 8},
+		[RESULTS_HITS] = {results->hits, 8},
+		[RESULTS_COMPUTED] = {results->misses, 8},
+		[RESULTS_SHARED] = {results->shared, 8},
+		[RESULTS_EVICTED] = {results->evicted, 8},
+		[RESULTS_FAILED] = {results->failed, 8},
+		[RESULTS_USEC] = {results->computed_usec, 8},
+	};
 
-	osd_kept_figures(osd_functions_kept(exec->functions), &figures);
-	if (number >= RESULTS_QUOTA && number <= RESULTS_USEC)
-		osd_wr_be(w, *values[number - RESULTS_QUOTA], 8);
+	if (number <= OSD_FUNCTIONS_PAGE_LAST)
+		osd_wr_be(w, numbers[number].value, numbers[number].bytes);
 }
 
 static void put(struct osd_exec *exec, struct osd_wr *w, uint32_t number)
 {
-	struct osd_function_figures figures;
+	struct osd_function_figures functions;
+	struct osd_kept_figures results;
 
-	osd_functions_figures(exec->functions, NULL, &figures);
-	switch (number) {
-	case MOST_ACTIVE:
-		osd_wr_be(w, OSD_FUNCTIONS_MAX, 4);
-		break;
-	case ACTIVE:
-		osd_wr_be(w, figures.active, 4);
-		break;
-	case RESERVED:
-		osd_wr_be(w, figures.reserved_bytes, 8);
-		break;
-	case RESERVED_MAX:
-		if (figures.reserved_max)
-			osd_wr_be(w, figures.reserved_max, 8);
-		break;
-	case KEPT:
-		osd_wr_be(w, figures.kept_bytes, 8);
-		break;
-	case KEPT_MAX:
-		osd_wr_be(w, OSD_FUNCTION_KEPT_MAX, 8);
-		break;
-	case CODE_MAX:
-		osd_wr_be(w, osd_exec_limits[OSD_LIMIT_CODE].maximum, 8);
-		break;
-	case ENGINES:
+	if (number == ENGINES) {
 #define X(name, first, last) put_engine(exec, w, name, first, last);
 		OSD_FUNCTION_ENGINES(X)
 #undef X
-		break;
-	default:
-		put_results(exec, w, number);
+		return;
 	}
+	osd_functions_figures(exec->functions, NULL, &functions);
+	osd_kept_figures(osd_functions_kept(exec->functions), &results);
+	put_number(w, &functions, &results, number);
 }
 
 enum osd_status osd_function_page_get(void *context, struct osd_txn *txn, struct osd_object_id id,

@@ -17,25 +17,6 @@
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-#define STATUS_EXPIRY 0x23
-/* Behind the rows: */
-enum {
-	STATUS_TAGS = 0x28,	 /* key=value lines */
-	STATUS_AFTER = 0x29,	 /* entries of EXEC parameter AFTER */
-	STATUS_AWAITED = 0x2a,	 /* the first job it still waits for: partition, object */
-	STATUS_ARRAY = 0x2b,	 /* be64 object, be32 index or first, be32 members, be32 at once */
-	STATUS_MEMBERS = 0x2c,	 /* of an array: {be32 state, be32 members in it} */
-	STATUS_STATES = 0x2d,	 /* of an array: a byte a member, its state */
-	STATUS_STARVED = 0x2e,	 /* be64 us: how long its run waited for a processor */
-	STATUS_INDICES = 0x2f,	 /* of an array with gaps: its indices (wire/index_ranges.h) */
-	STATUS_BEGIN = 0x30,	 /* be48 ms since 1970: it is held until then */
-	STATUS_PRINCIPAL = 0x32, /* the principal that submitted it */
-	STATUS_FUNCTION = 0x33,	 /* the function that it calls: partition, object */
-	STATUS_SIGNER = 0x34,	 /* the function's signer */
-	STATUS_OFFLOAD = 0x3a,	 /* of a pure job: five be64, struct osd_job_offload */
-	STATUS_END
-};
-
 /* It may have to wait for more than other jobs. */
 static void view_waiting(const struct osd_exec *exec, const struct osd_job *job,
 			 struct osd_job_view *v)
@@ -161,59 +142,6 @@ static enum osd_status get_after(struct osd_txn *txn, const struct osd_job_view 
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
-static void put_offload(const struct osd_job_record *record, struct osd_wr *w)
-{
-	const struct osd_job_offload *offload = &record->offload;
-
-	if (!(record->flags & OSD_JOB_PURE))
-		return;
-	osd_wr_be(w, offload->home_usec, 8);
-	osd_wr_be(w, offload->home_bytes, 8);
-	osd_wr_be(w, offload->near_usec, 8);
-	osd_wr_be(w, offload->wait_usec, 8);
-	osd_wr_be(w, offload->weighed_usec, 8);
-}
-
-/* One of the attributes behind the rows. */
-static enum osd_status get_more(struct osd_txn *txn, const struct osd_job_view *v,
-				struct osd_object_id id, uint32_t number, struct osd_wr *w)
-{
-	switch (number) {
-	case STATUS_AFTER:
-		return get_after(txn, v, id, w);
-	case STATUS_AWAITED:
-		osd_job_put_id(w, v->awaited);
-		return OSD_OK;
-	case STATUS_ARRAY:
-		osd_array_put_place(w, &v->record->array);
-		return OSD_OK;
-	case STATUS_STARVED:
-		if (v->record->starved_usec)
-			osd_wr_be(w, v->record->starved_usec, 8);
-		return OSD_OK;
-	case STATUS_PRINCIPAL:
-		osd_wr_text(w, v->record->principal);
-		return OSD_OK;
-	case STATUS_SIGNER:
-		osd_wr_text(w, v->record->function.signer);
-		return OSD_OK;
-	case STATUS_FUNCTION:
-		osd_job_put_id(w, v->record->function.id);
-		return OSD_OK;
-	case STATUS_BEGIN:
-		if (v->record->begin_msec)
-			osd_wr_be(w, v->record->begin_msec, 6);
-		return OSD_OK;
-	case STATUS_OFFLOAD:
-		put_offload(v->record, w);
-		return OSD_OK;
-	case STATUS_MEMBERS:
-		return osd_array_put_counts(txn, v->record, v->counts, w);
-	default:
-		return OSD_OK;
-	}
-}
-
 /* They are stored once for an array, with it. */
 static enum osd_status get_tags(struct osd_txn *txn, const struct osd_job_view *v, uint8_t *buffer,
 				size_t capacity, size_t *ret_length)
@@ -234,25 +162,31 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	enum osd_status status = get_view(context, txn, id, &v);
 
 	(void)page;
-	if (status != OSD_OK && status != OSD_E_NO_OBJECT)
-		return status;
-	if (status == OSD_OK && number == STATUS_TAGS)
+	*ret_length = 0;
+	if (status != OSD_OK)
+		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	switch (number) {
+	case OSD_STATUS_TAGS:
 		return get_tags(txn, v, buffer, capacity, ret_length);
-	if (status == OSD_OK && number == STATUS_STATES && v->members) {
+	case OSD_STATUS_STATES:
+		if (!v->members)
+			return osd_array_get_states(txn, v->record, buffer, capacity, ret_length);
+		osd_wr_bytes(&w, v->states, OSD_MIN(capacity, v->members));
 		*ret_length = v->members;
-		memcpy(buffer, v->states, OSD_MIN(capacity, v->members));
 		return OSD_OK;
-	}
-	if (status == OSD_OK && number == STATUS_STATES)
-		return osd_array_get_states(txn, v->record, buffer, capacity, ret_length);
-	if (status == OSD_OK && number == STATUS_INDICES)
+	case OSD_STATUS_INDICES:
 		return osd_array_get_indices(txn, v->record, buffer, capacity, ret_length);
-	if (status == OSD_OK && number > OSD_JOB_STATUS_ROWS)
-		status = get_more(txn, v, id, number, &w);
-	else if (status == OSD_OK)
+	case OSD_STATUS_AFTER:
+		status = get_after(txn, v, id, &w);
+		break;
+	case OSD_STATUS_MEMBERS:
+		status = osd_array_put_counts(txn, v->record, v->counts, &w);
+		break;
+	default:
 		osd_job_status_put(&w, v, number);
+	}
 	*ret_length = osd_wr_used(&w);
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	return status;
 }
 
 static enum osd_status status_form(void *context, struct osd_txn *txn, struct osd_object_id id,
@@ -335,7 +269,7 @@ static enum osd_status control_get(void *context, struct osd_txn *txn, struct os
 				   size_t *ret_length)
 {
 	if (number == CONTROL_EXPIRY)
-		return status_get(context, txn, id, page, STATUS_EXPIRY, buffer, capacity,
+		return status_get(context, txn, id, page, OSD_STATUS_EXPIRY, buffer, capacity,
 				  ret_length);
 	*ret_length = 0;
 	return OSD_OK;
@@ -364,15 +298,16 @@ static enum osd_status control_set(void *context, struct osd_txn *txn, struct os
 void osd_tell_add_pages(struct osd_exec *exec, struct osd_page_provider added[OSD_JOB_PAGES])
 {
 	struct osd_page_provider pages[] = {
-		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, exec, .last = STATUS_END - 1,
+		{OSD_PAGE_JOB_STATUS, "iosd job status", status_get, exec, .last = OSD_STATUS_LAST,
 		 .form = status_form, .vouches = true, .peek = status_peek,
 		 .has_peek = osd_job_status_polled},
 		{OSD_PAGE_JOB_PAYLOAD, "iosd job payload", osd_payload_get, exec,
 		 .last = OSD_PAYLOAD_PAGE_LAST},
 		{OSD_PAGE_JOB_USED, "iosd job used", osd_used_get, exec, .each = osd_used_each},
-		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, exec, .last = CONTROL_EXPIRY,
-		 .set = control_set, .controls = true},
-		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, exec, .last = OSD_ROOT_PAGE_LAST},
+		{OSD_PAGE_JOB_CONTROL, "iosd job control", control_get, exec,
+		 .last = CONTROL_EXPIRY, .set = control_set, .controls = true},
+		{OSD_PAGE_EXEC_ROOT, "iosd EXEC", osd_root_page_get, exec,
+		 .last = OSD_ROOT_PAGE_LAST},
 		{OSD_PAGE_FUNCTIONS_ROOT, "iosd functions", osd_function_page_get, exec,
 		 .last = OSD_FUNCTIONS_PAGE_LAST},
 	};

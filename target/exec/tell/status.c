@@ -92,11 +92,6 @@ static void put_version(struct osd_wr *w, const struct osd_job_view *v)
 	osd_wr_be(w, OSD_JOB_STATUS_VERSION, 2);
 }
 
-static void put_message(struct osd_wr *w, const struct osd_job_view *v)
-{
-	osd_wr_text(w, v->record->message);
-}
-
 static void put_position(struct osd_wr *w, const struct osd_job_view *v)
 {
 	osd_wr_be(w, v->ahead, 4);
@@ -126,44 +121,69 @@ static void put_label(struct osd_wr *w, const struct osd_job_view *v)
 	osd_wr_text(w, osd_job_reason_info(v->record->reason)->label);
 }
 
-static void put_name(struct osd_wr *w, const struct osd_job_view *v)
+static void put_id(struct osd_wr *w, const struct osd_object_id *id)
 {
-	osd_wr_text(w, v->record->name);
-}
-
-void osd_job_put_id(struct osd_wr *w, struct osd_object_id id)
-{
-	if (id.object_id == 0)
+	if (id->object_id == 0)
 		return;
-	osd_wr_be(w, id.partition_id, 8);
-	osd_wr_be(w, id.object_id, 8);
+	osd_wr_be(w, id->partition_id, 8);
+	osd_wr_be(w, id->object_id, 8);
 }
 
-/* The job this one is run for again. */
-static void put_predecessor(struct osd_wr *w, const struct osd_job_view *v)
+static void put_awaited(struct osd_wr *w, const struct osd_job_view *v)
 {
-	osd_job_put_id(w, v->record->predecessor);
+	put_id(w, &v->awaited);
 }
 
-/* The status page by number, from 1: a number of the record shown in so many bytes, or a
- * function. */
-static const struct status_row {
-	uint16_t offset;
-	uint8_t size, shown;
+static void put_array(struct osd_wr *w, const struct osd_job_view *v)
+{
+	const struct osd_job_array *place = &v->record->array;
+
+	if (place->object_id == 0)
+		return;
+	osd_wr_be(w, place->object_id, 8);
+	osd_wr_be(w, place->index, 4);
+	osd_wr_be(w, place->count, 4);
+	osd_wr_be(w, place->at_once, 4);
+}
+
+static void put_offload(struct osd_wr *w, const struct osd_job_view *v)
+{
+	const struct osd_job_offload *offload = &v->record->offload;
+
+	if (!(v->record->flags & OSD_JOB_PURE))
+		return;
+	osd_wr_be(w, offload->home_usec, 8);
+	osd_wr_be(w, offload->home_bytes, 8);
+	osd_wr_be(w, offload->near_usec, 8);
+	osd_wr_be(w, offload->wait_usec, 8);
+	osd_wr_be(w, offload->weighed_usec, 8);
+}
+
+/* An attribute of the status page: a member of the record, or a function. */
+struct status_row {
+	enum { UNDEFINED, IS_NUMBER, IS_NUMBER_BUT_0, IS_TEXT, IS_ID, IS_MADE } kind;
+	uint16_t offset, size;
+	uint8_t shown; /* bytes of a number on the page */
 	void (*put)(struct osd_wr *w, const struct osd_job_view *v);
-} status_rows[] = {
-#define NUMBER(member, bytes)                                                                      \
+};
+
+#define MEMBER(is, member, bytes)                                                                  \
 	{                                                                                          \
-		offsetof(struct osd_job_record, member),                                           \
+		is, offsetof(struct osd_job_record, member),                                       \
 			sizeof(((struct osd_job_record *)0)->member), bytes, NULL                  \
 	}
+#define NUMBER(member, bytes) MEMBER(IS_NUMBER, member, bytes)
+#define TEXT(member)	      MEMBER(IS_TEXT, member, 0)
+#define ID(member)	      MEMBER(IS_ID, member, 0)
 #define FUNCTION(function)                                                                         \
 	{                                                                                          \
-		0, 0, 0, function                                                                  \
+		IS_MADE, 0, 0, 0, function                                                         \
 	}
+/* From 1 on. */
+static const struct status_row status_rows[] = {
 	FUNCTION(put_version),	   NUMBER(generation, 8),      NUMBER(state, 1),
 	NUMBER(reason, 2),	   NUMBER(exit_code, 4),       NUMBER(signal, 1),
-	NUMBER(attempt, 2),	   NUMBER(progress, 2),	       FUNCTION(put_message),
+	NUMBER(attempt, 2),	   NUMBER(progress, 2),	       TEXT(message),
 	NUMBER(submitted_msec, 6), NUMBER(started_msec, 6),    NUMBER(ended_msec, 6),
 	NUMBER(queue_usec, 8),	   NUMBER(run_usec, 8),	       FUNCTION(put_position),
 	FUNCTION(put_poll), /* 10h */
@@ -174,46 +194,62 @@ static const struct status_row {
 	FUNCTION(put_zone),	   FUNCTION(put_pool),	       NUMBER(sandbox_id, 8),
 	FUNCTION(put_engine), /* 20h */
 	FUNCTION(put_limits),	   FUNCTION(put_key),	       NUMBER(expiry_msec, 6),
-	FUNCTION(put_label),	   FUNCTION(put_hint),	       FUNCTION(put_name),
-	FUNCTION(put_predecessor),
-#undef NUMBER
-#undef FUNCTION
+	FUNCTION(put_label),	   FUNCTION(put_hint),	       TEXT(name),
+	ID(predecessor), /* the job this one is run for again */
 };
-_Static_assert(OSD_ARRAY_SIZE(status_rows) == OSD_JOB_STATUS_ROWS, "a row for each attribute");
+_Static_assert(OSD_ARRAY_SIZE(status_rows) == OSD_STATUS_TAGS - 1, "a row for each attribute");
 
-static uint64_t record_number(const struct osd_job_record *record, const struct status_row *row)
+/* From OSD_STATUS_TAGS on. */
+static const struct status_row later_rows[] = {
+#define LATER(name) [OSD_STATUS_##name - OSD_STATUS_TAGS]
+	LATER(AWAITED) = FUNCTION(put_awaited),
+	LATER(ARRAY) = FUNCTION(put_array),
+	LATER(STARVED) = MEMBER(IS_NUMBER_BUT_0, starved_usec, 8),
+	LATER(BEGIN) = MEMBER(IS_NUMBER_BUT_0, begin_msec, 6),
+	LATER(PRINCIPAL) = TEXT(principal),
+	LATER(FUNCTION) = ID(function.id),
+	LATER(SIGNER) = TEXT(function.signer),
+	LATER(OFFLOAD) = FUNCTION(put_offload),
+#undef LATER
+};
+
+/* 0 of size 0. */
+static uint64_t get_number(const void *member, size_t size)
 {
-	const uint8_t *at = (const uint8_t *)record + row->offset;
-	uint16_t two;
-	uint32_t four;
-	uint64_t eight;
-
-	switch (row->size) {
+	switch (size) {
+	case 0:
+		return 0;
 	case 1:
-		return *at;
+		return *(const uint8_t *)member;
 	case 2:
-		memcpy(&two, at, sizeof(two));
-		return two;
+		return *(const uint16_t *)member;
 	case 4:
-		memcpy(&four, at, sizeof(four));
-		return four;
+		return *(const uint32_t *)member;
 	default:
-		memcpy(&eight, at, sizeof(eight));
-		return eight;
+		return *(const uint64_t *)member;
 	}
 }
 
 void osd_job_status_put(struct osd_wr *w, const struct osd_job_view *v, uint32_t number)
 {
 	const struct status_row *row;
+	const void *member;
 
-	if (number < 1 || number > OSD_ARRAY_SIZE(status_rows))
-		return;
-	row = &status_rows[number - 1];
-	if (row->put)
-		row->put(w, v);
+	if (number >= 1 && number <= OSD_ARRAY_SIZE(status_rows))
+		row = &status_rows[number - 1];
+	else if (number >= OSD_STATUS_TAGS && number <= OSD_STATUS_LAST)
+		row = &later_rows[number - OSD_STATUS_TAGS];
 	else
-		osd_wr_be(w, record_number(v->record, row), row->shown);
+		return;
+	member = (const char *)v->record + row->offset;
+	if (row->kind == IS_MADE)
+		row->put(w, v);
+	else if (row->kind == IS_TEXT)
+		osd_wr_text(w, member);
+	else if (row->kind == IS_ID)
+		put_id(w, member);
+	else if (row->kind == IS_NUMBER || get_number(member, row->size))
+		osd_wr_be(w, get_number(member, row->size), row->shown);
 }
 
 /* The attributes of the page's fixed form, which saves a poll the list of names and values (docs/jobs.md):

@@ -3,7 +3,7 @@
  * figures, and the jobs that ended last.  Nothing here changes a job, except the control page through job/.
  *
  * Inside: pages.c (status and control, polls), status.c (the bytes of the status page), array_pages.c, payload.c,
- * root_page.c, function_page.c, stats.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
+ * root_page.c, function_page.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
  *
  * Locking: page providers run inside transactions and take exec->lock for moments. */
 #ifndef OSD_EXEC_TELL_TELL_H
@@ -37,19 +37,34 @@ struct osd_recent {
 void osd_recent_ended(struct osd_recent *recent, const struct osd_job_record *record);
 
 #define OSD_JOB_STATUS_VERSION 1
-#define OSD_JOB_STATUS_ROWS    0x27 /* numbers 1 to this are made from a view alone */
+
+/* Attributes of page 2000_0001h; the others up to 27h have a row in status.c. */
+enum osd_job_status_attr {
+	OSD_STATUS_EXPIRY = 0x23,
+	OSD_STATUS_TAGS = 0x28,	   /* key=value lines */
+	OSD_STATUS_AFTER = 0x29,   /* entries of EXEC parameter AFTER */
+	OSD_STATUS_AWAITED = 0x2a, /* the first job it still waits for: partition, object */
+	OSD_STATUS_ARRAY = 0x2b, /* be64 object, be32 index or first, be32 members, be32 at once */
+	OSD_STATUS_MEMBERS = 0x2c,   /* of an array: {be32 state, be32 members in it} */
+	OSD_STATUS_STATES = 0x2d,    /* of an array: a byte a member, its state */
+	OSD_STATUS_STARVED = 0x2e,   /* be64 us: how long its run waited for a processor */
+	OSD_STATUS_INDICES = 0x2f,   /* of an array with gaps: its indices (wire/index_ranges.h) */
+	OSD_STATUS_BEGIN = 0x30,     /* be48 ms since 1970: it is held until then */
+	OSD_STATUS_PRINCIPAL = 0x32, /* the principal that submitted it */
+	OSD_STATUS_FUNCTION = 0x33,  /* the function that it calls: partition, object */
+	OSD_STATUS_SIGNER = 0x34,    /* the function's signer */
+	OSD_STATUS_OFFLOAD = 0x3a,   /* of a pure job: five be64, struct osd_job_offload */
+	OSD_STATUS_LAST = OSD_STATUS_OFFLOAD,
+};
 
 /* ---- status.c: the bytes of page 2000_0001h; no lock, no store --------------------------------------- */
 
-/* One attribute of the page; nothing written: undefined. */
+/* One attribute of the page, if it is made from a view alone; nothing written: undefined. */
 void osd_job_status_put(struct osd_wr *w, const struct osd_job_view *v, uint32_t number);
 /* The page's form, which polling asks for.  Returns: bytes of it. */
 size_t osd_job_status_form(const struct osd_job_view *v, uint8_t bytes[OSD_PAGE_FORM_MAX]);
 /* Whether an attribute is in that form. */
 bool osd_job_status_polled(uint32_t number);
-/* Partition and object, 8 bytes each; nothing of no object. */
-void osd_job_put_id(struct osd_wr *w, struct osd_object_id id);
-
 /* ---- functions of struct osd_page_provider ---------------------------------------------------------------- */
 
 osd_page_get_fn osd_root_page_get, osd_function_page_get, osd_payload_get, osd_used_get;
@@ -62,7 +77,6 @@ size_t osd_tell_limits(const struct osd_pool_config *config, char *text, size_t 
 
 /* ---- attributes (array_pages.c), in the caller's transaction; no lock held --------------------- */
 
-void osd_array_put_place(struct osd_wr *w, const struct osd_job_array *place);
 /* live: of one that has not ended. */
 enum osd_status osd_array_put_counts(struct osd_txn *txn, const struct osd_job_record *record,
 				     const size_t live[OSD_JOB_STATES_END], struct osd_wr *w);

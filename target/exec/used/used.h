@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* used.h -- the objects that a job has used: which versions of their data it read, in which ranges, and
  * which versions it made.  A session notes each call (exec/session/), the end of the job stores the list
- * with its record (record/store.c), and clients read it (exec/tell/used_page.c).
+ * with its record (record/store.c), and clients read it (exec/tell/payload.c).
  *
  * An object has one entry.  Its version is that of the bytes read: the caller gets it from the store
  * together with them.  An attribute, for example, has no version and is noted without one.
