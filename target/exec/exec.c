@@ -182,7 +182,7 @@ static enum osd_status open_pools(struct osd_target *target, char message[256])
 	pools->processors = osd_thread_processors();
 	pools->jobs_wait = config->jobs_wait;
 	pools->context = config->context;
-	status = osd_pools_read(pools, message, &table);
+	status = osd_pool_table_load(pools->file, pools->slots, pools->reuse, message, &table);
 	return status == OSD_OK ? osd_pools_open(&target->exec, &table) : status;
 }
 

@@ -224,7 +224,7 @@ void osd_array_note(struct osd_job *member)
 size_t osd_array_ahead(const struct osd_job *member)
 {
 	const struct osd_array *array = member->head->array;
-	const struct osd_fair_entry *first = osd_fair_queue_peek(&array->waiting);
+	const struct osd_fair_entry *first = osd_fair_queue_peek(&array->waiting, false);
 
 	if (!member->entry.queued || !first || first->sequence > member->entry.sequence)
 		return 0;
@@ -297,7 +297,9 @@ void osd_array_unplace(struct osd_job *member)
 
 struct osd_job *osd_array_first(struct osd_job *head)
 {
-	return osd_container_of(osd_fair_queue_peek(&head->array->waiting), struct osd_job, entry);
+	struct osd_fair_entry *entry = osd_fair_queue_peek(&head->array->waiting, false);
+
+	return osd_container_of(entry, struct osd_job, entry);
 }
 
 struct osd_job *osd_array_take(struct osd_job *head)

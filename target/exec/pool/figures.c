@@ -23,16 +23,6 @@ void osd_figures_started(struct osd_job *job)
 		osd_histogram_add(&figures->queue, job->started_usec - job->accepted_usec);
 }
 
-void osd_figures_handed_over(const struct osd_job *job, uint64_t now_usec)
-{
-	osd_histogram_add(&job->pool->figures.start, now_usec - job->started_usec);
-}
-
-void osd_figures_again(struct osd_exec *exec, uint16_t reason)
-{
-	exec->pools->retried[osd_job_reason_row(reason)]++;
-}
-
 void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 		       const struct osd_job_record *record)
 {

@@ -103,7 +103,7 @@ void osd_pools_close(struct osd_exec *exec)
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
-static struct osd_pool *find(struct osd_exec *exec, const void *name, size_t length)
+struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const void *name, size_t length)
 {
 	struct osd_pool *pool = exec->pools->first;
 
@@ -113,14 +113,9 @@ static struct osd_pool *find(struct osd_exec *exec, const void *name, size_t len
 	return pool;
 }
 
-struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const char *name)
-{
-	return find(exec, name, strlen(name));
-}
-
 struct osd_pool *osd_pool_find_named(struct osd_exec *exec, const void *name, size_t length)
 {
-	struct osd_pool *pool = length ? find(exec, name, length) : exec->pools->first;
+	struct osd_pool *pool = length ? osd_pool_find_any(exec, name, length) : exec->pools->first;
 
 	return pool && !pool->gone && !pool->leaving ? pool : NULL;
 }
@@ -148,14 +143,14 @@ struct osd_pool *osd_pool_find_engine(struct osd_exec *exec, struct osd_pool *na
 struct osd_pool *osd_pool_of_record(struct osd_exec *exec, const struct osd_job_record *record)
 {
 	const char *name = record->pool[0] ? record->pool : OSD_POOL_DEFAULT;
-	struct osd_pool *pool = find(exec, name, strlen(name));
+	struct osd_pool *pool = osd_pool_find_any(exec, name, strlen(name));
 
 	if (pool)
 		return pool;
 	pool = osd_pool_create(exec, name);
-	if (!pool)
-		return NULL;
-	osd_warning("jobs of an earlier run wait for pool %s, which is not configured", name);
+	if (pool)
+		osd_warning("jobs of an earlier run wait for pool %s, which is not configured",
+			    name);
 	return pool;
 }
 
@@ -192,8 +187,8 @@ bool osd_pool_starts(const struct osd_pool *pool, bool lendable)
 struct osd_fair_entry *osd_pool_next(const struct osd_pool *pool)
 {
 	if (osd_pool_starts(pool, false))
-		return osd_fair_queue_peek(&pool->queue);
-	return osd_pool_starts(pool, true) ? osd_fair_queue_peek_lendable(&pool->queue) : NULL;
+		return osd_fair_queue_peek(&pool->queue, false);
+	return osd_pool_starts(pool, true) ? osd_fair_queue_peek(&pool->queue, true) : NULL;
 }
 
 static void settle_lent(struct osd_pool *pool)
@@ -325,7 +320,7 @@ void osd_pool_judge(struct osd_pool *pool)
 void osd_pool_news(void *arg, const struct osd_pool_news *news)
 {
 	struct osd_exec *exec = arg;
-	struct osd_pool *pool = find(exec, news->name, news->name_bytes);
+	struct osd_pool *pool = osd_pool_find_any(exec, news->name, news->name_bytes);
 	struct osd_pool_told *told;
 
 	if (!pool || news->set_bytes >= sizeof(told->set))
@@ -347,7 +342,7 @@ void osd_pool_news(void *arg, const struct osd_pool_news *news)
 void osd_pool_rotated(void *arg, const void *name, size_t length)
 {
 	struct osd_exec *exec = arg;
-	struct osd_pool *pool = find(exec, name, length);
+	struct osd_pool *pool = osd_pool_find_any(exec, name, length);
 
 	if (!pool || !pool->recycling)
 		return;

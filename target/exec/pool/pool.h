@@ -282,7 +282,7 @@ void osd_pool_leave(struct osd_pool *pool);
  * created. */
 struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name);
 /* Finds a pool by name, configured or not; NULL: there is none. */
-struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const char *name);
+struct osd_pool *osd_pool_find_any(struct osd_exec *exec, const void *name, size_t length);
 /* Whether the pool, or the target, has fewer free places than this. */
 bool osd_pool_is_full(const struct osd_pool *pool, size_t count);
 /* Reserves places in the pool's queue for so many jobs.  OSD_E_QUEUE_FULL if the pool, the target
@@ -303,9 +303,6 @@ void osd_pools_unserved(void *exec);
 struct osd_sandbox_limits osd_sandbox_limits_of(const struct osd_job_limits *limits);
 /* The sandbox that a job needs; borrows from it. */
 struct osd_sandbox_order osd_pool_order(const struct osd_job *job);
-/* Reads the file of pools again; no lock held.  See osd_pool_table_load. */
-enum osd_status osd_pools_read(const struct osd_pools *pools, char message[256],
-			       struct osd_pool_table *ret_table);
 /* How long a client should wait after BUSY. */
 uint32_t osd_pool_retry_after(const struct osd_pool *pool);
 
@@ -324,9 +321,6 @@ void osd_pool_apply(struct osd_pool *pool, const struct osd_pool_change *change)
 void osd_figures_arrived(struct osd_exec *exec, const struct osd_job *job);
 /* Counts a job that has got a slot; started_usec is set. */
 void osd_figures_started(struct osd_job *job);
-/* Counts a job that its sandbox received at this time. */
-void osd_figures_handed_over(const struct osd_job *job, uint64_t now_usec);
-void osd_figures_again(struct osd_exec *exec, uint16_t reason);
 /* Counts a job that has ended, with this record. */
 void osd_figures_ended(struct osd_exec *exec, const struct osd_job *job,
 		       const struct osd_job_record *record);

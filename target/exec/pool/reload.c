@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "exec/admin.h"
@@ -47,7 +48,8 @@ static enum osd_status check(struct osd_exec *exec, const struct osd_pool_table 
 	if (!claims.pools)
 		return OSD_E_NO_MEMORY;
 	for (size_t i = 0; i < table->count; i++) {
-		const struct osd_pool *pool = osd_pool_find_any(exec, table->pools[i].name);
+		const char *name = table->pools[i].name;
+		const struct osd_pool *pool = osd_pool_find_any(exec, name, strlen(name));
 
 		claims.pools[claims.count++] =
 			pool ? osd_pool_claim(pool, &table->pools[i]) : table->pools[i];
@@ -64,11 +66,10 @@ static enum osd_status make_room(struct osd_exec *exec, const struct osd_pool_ta
 	enum osd_status status = OSD_OK;
 
 	for (size_t i = 0; i < table->count && status == OSD_OK; i++) {
-		struct osd_pool *pool = osd_pool_find_any(exec, table->pools[i].name);
+		const char *name = table->pools[i].name;
 
-		if (!pool)
-			pool = osd_pool_create(exec, table->pools[i].name);
-		status = pool ? OSD_OK : OSD_E_NO_MEMORY;
+		if (!osd_pool_find_any(exec, name, strlen(name)) && !osd_pool_create(exec, name))
+			status = OSD_E_NO_MEMORY;
 	}
 	return status;
 }
@@ -130,26 +131,21 @@ static void apply(struct osd_exec *exec, const struct osd_pool_table *table, str
 	osd_service_ask(exec->sandboxes); /* it may have reported them before they existed here */
 }
 
-enum osd_status osd_pools_read(const struct osd_pools *pools, char message[256],
-			       struct osd_pool_table *ret_table)
-{
-	return osd_pool_table_load(pools->file, pools->slots, pools->reuse, message, ret_table);
-}
-
 enum osd_status osd_exec_pools_reload(struct osd_exec *exec, char *changed, size_t changed_size,
 				      char message[OSD_ADMIN_MESSAGE_MAX])
 {
 	OSD_CLEANUP(osd_pool_table_release) struct osd_pool_table table = {0};
 	struct lines lines = {changed, changed_size, 0};
+	const struct osd_pools *pools = exec->pools;
 	enum osd_status status;
 
 	changed[0] = message[0] = '\0';
-	if (!exec->pools->file) {
+	if (!pools->file) {
 		snprintf(message, OSD_ADMIN_MESSAGE_MAX,
 			 "this target was started without a file of pools (option pools)");
 		return OSD_E_PARAM_FIELD;
 	}
-	status = osd_pools_read(exec->pools, message, &table);
+	status = osd_pool_table_load(pools->file, pools->slots, pools->reuse, message, &table);
 	osd_lock(&exec->lock);
 	if (status == OSD_OK)
 		status = check(exec, &table, message);

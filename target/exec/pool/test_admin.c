@@ -384,7 +384,7 @@ static void test_reload(void)
 	CHECK(!configured("b") && b->leaving && !b->gone &&
 	      osd_pool_starts(exec->pools->first, false) == false);
 	CHECK_EQ(submit("b", "addr:a"), OSD_E_CDB_FIELD);
-	CHECK(osd_pool_find_any(exec, "c")->gone);
+	CHECK(osd_pool_find_any(exec, "c", 1)->gone);
 	osd_lock(&exec->lock);
 	while (b->supply.busy > 0)
 		osd_pool_vacate(b, NULL);

@@ -316,7 +316,7 @@ static bool goes_before(const struct osd_fair_principal *a, const struct osd_fai
 	return before(a->heap[0], b->heap[0]);
 }
 
-static struct osd_fair_entry *next_entry(const struct osd_fair_queue *queue, bool lendable)
+struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue, bool lendable)
 {
 	struct osd_fair_principal *next = NULL;
 
@@ -325,16 +325,6 @@ static struct osd_fair_entry *next_entry(const struct osd_fair_queue *queue, boo
 		    (!next || goes_before(p, next)))
 			next = p;
 	return next ? next->heap[0] : NULL;
-}
-
-struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue)
-{
-	return next_entry(queue, false);
-}
-
-struct osd_fair_entry *osd_fair_queue_peek_lendable(const struct osd_fair_queue *queue)
-{
-	return next_entry(queue, true);
 }
 
 void osd_fair_queue_take(struct osd_fair_queue *queue, struct osd_fair_entry *entry)
@@ -348,7 +338,7 @@ void osd_fair_queue_take(struct osd_fair_queue *queue, struct osd_fair_entry *en
 
 struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue)
 {
-	struct osd_fair_entry *entry = osd_fair_queue_peek(queue);
+	struct osd_fair_entry *entry = osd_fair_queue_peek(queue, false);
 
 	if (entry)
 		osd_fair_queue_take(queue, entry);

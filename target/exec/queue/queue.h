@@ -67,11 +67,10 @@ enum osd_status osd_fair_queue_make_room(struct osd_fair_entry *entry, size_t co
 
 /* The entry has a place, priority and sequence.  OSD_E_NO_MEMORY leaves it out. */
 enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
-/* The entry that pop would yield; NULL when none, or those there are may not start. */
-struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue);
-/* The same of the entries that may take a lent slot. */
-struct osd_fair_entry *osd_fair_queue_peek_lendable(const struct osd_fair_queue *queue);
-/* Takes out an entry that one of these two has just yielded; its place is kept. */
+/* The entry that pop would yield; NULL when none, or those there are may not start.  lendable: of the entries
+ * that may take a lent slot. */
+struct osd_fair_entry *osd_fair_queue_peek(const struct osd_fair_queue *queue, bool lendable);
+/* Takes out an entry that this has just yielded; its place is kept. */
 void osd_fair_queue_take(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
 /* The next entry, no longer queued, its place kept; NULL when none. */
 struct osd_fair_entry *osd_fair_queue_pop(struct osd_fair_queue *queue);

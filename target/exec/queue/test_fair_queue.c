@@ -90,19 +90,19 @@ static void test_lent_slots(void)
 {
 	start(100, 100);
 	push(0, "job", 100);
-	CHECK(!osd_fair_queue_peek_lendable(&queue));
+	CHECK(!osd_fair_queue_peek(&queue, true));
 	for (size_t i = 1; i < 4; i++)
 		entries[i].lendable = true;
 	push(1, "stage", -100);
 	push(2, "stage", -100);
 	push(3, "other stage", -100);
-	CHECK(osd_fair_queue_peek_lendable(&queue) == &entries[1]);
+	CHECK(osd_fair_queue_peek(&queue, true) == &entries[1]);
 	osd_fair_queue_take(&queue, &entries[1]);
-	CHECK(osd_fair_queue_peek_lendable(&queue) == &entries[3]);
+	CHECK(osd_fair_queue_peek(&queue, true) == &entries[3]);
 	osd_fair_queue_take(&queue, &entries[3]);
-	CHECK(osd_fair_queue_peek_lendable(&queue) == &entries[2]);
+	CHECK(osd_fair_queue_peek(&queue, true) == &entries[2]);
 	CHECK(pop() == 0 && pop() == 2);
-	CHECK(!osd_fair_queue_peek_lendable(&queue));
+	CHECK(!osd_fair_queue_peek(&queue, true));
 	osd_fair_queue_unreserve(&queue, &entries[1]);
 	osd_fair_queue_unreserve(&queue, &entries[3]);
 	finish();
@@ -137,12 +137,12 @@ static void test_at_once(void)
 		running[i] = osd_fair_queue_started(&entries[i]);
 	CHECK(!osd_fair_queue_may_start(&entries[3]) && osd_fair_queue_may_start(&entries[4]));
 	CHECK(osd_fair_queue_runnable(&queue) == 1 && pop() == 4);
-	CHECK(queue.entry_count == 4 && !osd_fair_queue_peek(&queue) &&
+	CHECK(queue.entry_count == 4 && !osd_fair_queue_peek(&queue, false) &&
 	      !osd_fair_queue_pop(&queue));
 	osd_fair_queue_ended(&queue, running[0]);
 	CHECK(pop() == 0);
 	running[0] = osd_fair_queue_started(&entries[1]);
-	CHECK(!osd_fair_queue_peek(&queue));
+	CHECK(!osd_fair_queue_peek(&queue, false));
 	CHECK(osd_fair_queue_set_share(&queue, "a", (struct osd_fair_share){1, 0, 0}) == OSD_OK);
 	while (queue.entry_count)
 		pop();

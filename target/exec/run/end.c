@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -248,7 +249,7 @@ static void again(struct osd_run *run, uint16_t reason)
 	osd_story_again(job, delay);
 	record->attempt -= run->unheard;
 	if (!run->unheard)
-		osd_figures_again(exec, reason);
+		exec->pools->retried[osd_job_reason_row(reason)]++;
 	osd_unlock(&exec->lock);
 }
 
@@ -340,7 +341,7 @@ static bool may_run_another(const struct osd_run *run)
  * principal. */
 static bool same_follows(const struct osd_run *run)
 {
-	const struct osd_fair_entry *entry = osd_fair_queue_peek(&run->job->pool->queue);
+	const struct osd_fair_entry *entry = osd_fair_queue_peek(&run->job->pool->queue, false);
 	const struct osd_job_record *record = &run->job->record, *next;
 
 	osd_assert_held(&run->exec->lock);
@@ -410,6 +411,6 @@ void osd_run_end(struct osd_run *run)
 	if (!stopping) /* the next start decides, as after a crash */
 		end_or_again(run, reason);
 	if (run->handed_over_usec && !kept)
-		osd_sandbox_unwatch_pipes(exec->sandboxes, run->sandbox);
+		osd_sandbox_watch_pipes(exec->sandboxes, run->sandbox, EPOLL_CTL_DEL);
 	release(run);
 }

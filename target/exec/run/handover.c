@@ -3,6 +3,7 @@
  * opens the session and sends the job.  Also the answers to the session's questions (run.h). */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
 
 #include "base/clock.h"
@@ -249,7 +250,7 @@ enum osd_handover osd_run_take_over(struct osd_run *run)
 	watch_deadlines(run);
 	osd_unlock(&run->exec->lock);
 	if (run->sent)
-		osd_sandbox_watch_again(run->exec->sandboxes, run->sandbox);
+		osd_sandbox_watch_pipes(run->exec->sandboxes, run->sandbox, EPOLL_CTL_MOD);
 	if (run->not_sent)
 		return OSD_SANDBOX_BAD;
 	if (run->session.phase == OSD_PHASE_OVER) /* its submitter served it, and it has to be killed */

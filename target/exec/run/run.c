@@ -178,7 +178,8 @@ void osd_run_begin(struct osd_run *run)
 	osd_assert_held(&run->exec->lock);
 	run->handed_over_usec = run->exec->runs->handed_usec = osd_monotonic_usec();
 	set_deadlines(run);
-	osd_figures_handed_over(run->job, run->handed_over_usec);
+	osd_histogram_add(&run->job->pool->figures.start,
+			  run->handed_over_usec - run->job->started_usec);
 	osd_job_apply(run->exec, run->job, OSD_JOB_EVENT_HAND_OVER, OSD_REASON_NONE);
 }
 

@@ -154,7 +154,7 @@ void osd_sandbox_heard(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 		if (type == OSD_JOB_READY && body_length == 0 && sandbox->shm) {
 			sandbox->state = OSD_SANDBOX_READY;
 			sandbox->kill_usec = OSD_NEVER;
-			osd_sandbox_watch_pipes(sandboxes, sandbox);
+			osd_sandbox_watch_pipes(sandboxes, sandbox, EPOLL_CTL_ADD);
 			count_start(sandbox);
 			sandbox->supply->lacking[0] = '\0';
 			sandbox->supply->calm_delay_usec = 0;

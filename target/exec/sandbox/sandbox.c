@@ -91,28 +91,12 @@ uint64_t osd_sandbox_cpu_usec(const struct osd_sandbox *sandbox)
 
 /* ---- pipes ----------------------------------------------------------------------------------- */
 
-static void watch(const struct osd_sandboxes *sandboxes, int operation, int fd, uint64_t id)
+void osd_sandbox_watch_pipes(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox,
+			     int operation)
 {
 	/* One event each, so that a flood in one pipe does not keep the thread from the others. */
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = id};
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = sandbox->id};
 
-	epoll_ctl(sandboxes->pipes_epoll, operation, fd, &event);
-}
-
-void osd_sandbox_watch_pipes(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox)
-{
-	watch(sandboxes, EPOLL_CTL_ADD, sandbox->stdout_fd, sandbox->id);
-	watch(sandboxes, EPOLL_CTL_ADD, sandbox->stderr_fd, sandbox->id);
-}
-
-void osd_sandbox_watch_again(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox)
-{
-	watch(sandboxes, EPOLL_CTL_MOD, sandbox->stdout_fd, sandbox->id);
-	watch(sandboxes, EPOLL_CTL_MOD, sandbox->stderr_fd, sandbox->id);
-}
-
-void osd_sandbox_unwatch_pipes(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox)
-{
-	epoll_ctl(sandboxes->pipes_epoll, EPOLL_CTL_DEL, sandbox->stdout_fd, NULL);
-	epoll_ctl(sandboxes->pipes_epoll, EPOLL_CTL_DEL, sandbox->stderr_fd, NULL);
+	epoll_ctl(sandboxes->pipes_epoll, operation, sandbox->stdout_fd, &event);
+	epoll_ctl(sandboxes->pipes_epoll, operation, sandbox->stderr_fd, &event);
 }

@@ -299,10 +299,10 @@ bool osd_sandbox_ask_limits(struct osd_sandboxes *sandboxes, struct osd_sandbox 
 void osd_sandbox_name_job(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox,
 			  uint64_t partition_id, uint64_t object_id);
 /* The output thread watches the pipes of a sandbox from its READY to its last job's end, so that no job
- * waits for these system calls.  Again: what came before the sandbox had a job is read now. */
-void osd_sandbox_watch_pipes(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox);
-void osd_sandbox_watch_again(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox);
-void osd_sandbox_unwatch_pipes(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox);
+ * waits for these system calls.  operation: of epoll_ctl(2); EPOLL_CTL_MOD: what came before the sandbox
+ * had a job is read now. */
+void osd_sandbox_watch_pipes(struct osd_sandboxes *sandboxes, const struct osd_sandbox *sandbox,
+			     int operation);
 
 /* ---- its life (life.c) ------------------------------------------------------------------------ */
 

@@ -113,8 +113,8 @@ static void end_crew(struct crew *crew)
 struct osd_script_turns *osd_script_turns_start(unsigned usec, bool (*wanted)(void *context),
 						void *context)
 {
-	struct osd_script_turns *turns = calloc(1, sizeof(*turns));
-	bool good;
+	OSD_CLEANUP_FREE struct osd_script_turns *turns = calloc(1, sizeof(*turns));
+	struct osd_script_turns *started = NULL;
 
 	if (!turns)
 		return NULL;
@@ -123,16 +123,12 @@ struct osd_script_turns *osd_script_turns_start(unsigned usec, bool (*wanted)(vo
 	osd_lock(&host.lock);
 	if (!host.crew)
 		host.crew = create_crew();
-	good = host.crew != NULL;
-	if (good) {
+	if (host.crew) {
 		turns->next = host.targets;
-		host.targets = turns;
+		host.targets = started = OSD_STEAL(turns);
 	}
 	osd_unlock(&host.lock);
-	if (good)
-		return turns;
-	free(turns);
-	return NULL;
+	return started;
 }
 
 void osd_script_turns_set(struct osd_script_turns *turns, bool computing)

@@ -75,7 +75,7 @@ static void view_engine(struct osd_exec *exec, struct osd_job_view *v)
 	const struct osd_pool *pool;
 
 	osd_lock(&exec->lock);
-	pool = osd_pool_find_any(exec, name);
+	pool = osd_pool_find_any(exec, name, strlen(name));
 	if (pool)
 		memcpy(v->engine, pool->config.engine, sizeof(v->engine));
 	osd_unlock(&exec->lock);
