@@ -24,7 +24,7 @@
 #include "base/util.h"
 #include "confine.h"
 #include "engine.h"
-#include "fd_message.h"
+#include "base/fd_message.h"
 #include "layers.h"
 #include "manage.h"
 #include "placed_result.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "fd_message.h"
+#include "base/fd_message.h"
 
 #define FIRST_BYTES    (128u << 10) /* of the pieces of a long write */
 #define BYTES_PER_NSEC 10	    /* speed of the page cache, about */

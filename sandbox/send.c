@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
-#include "fd_message.h"
+#include "base/fd_message.h"
 
 void osd_target_send(struct osd_daemon *daemon, enum osd_sandboxd_type type, uint64_t id,
 		     const void *body, size_t length, const int *fds, size_t fd_count)

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
-#include "fd_message.h"
+#include "base/fd_message.h"
 #include "manage.h"
 #include "rlimits.h"
 #include "scratch.h"

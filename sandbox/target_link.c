@@ -13,7 +13,7 @@
 #include "base/ration.h"
 #include "base/util.h"
 #include "daemon.h"
-#include "fd_message.h"
+#include "base/fd_message.h"
 #include "rlimits.h"
 #include "wire/cursor.h"
 

@@ -26,7 +26,7 @@
 #include "base/util.h"
 #include "confine.h"
 #include "engine.h"
-#include "fd_message.h"
+#include "base/fd_message.h"
 #include "main.h"
 #include "privileges.h"
 #include "root.h"

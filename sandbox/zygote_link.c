@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon.h"
-#include "fd_message.h"
+#include "base/fd_message.h"
 
 #define RETRY_FIRST_USEC  UINT64_C(250000)
 #define RETRY_MOST_USEC   UINT64_C(30000000)

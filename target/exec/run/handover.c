@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/uio.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/fd_message.h"
 #include "base/util.h"
 #include "exec/run/run.h"
 #include "exec/session/session.h"
@@ -70,9 +71,9 @@ static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 	struct osd_run *run = arg;
 	uint8_t bytes[OSD_JOB_HEADER];
 	size_t length = osd_job_message_encode(OSD_JOB_SHARE, NULL, 0, bytes, sizeof(bytes));
-	struct iovec iov = {bytes, length};
+	int error = osd_fd_send(run->sandbox->job_fd, bytes, length, fds, count, MSG_DONTWAIT);
 
-	return osd_run_send_fds(run, &iov, 1, fds, count) ? OSD_OK : OSD_E_TASK_ABORTED;
+	return error ? OSD_E_TASK_ABORTED : OSD_OK;
 }
 
 static bool hook_is_to_end(void *arg)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* run.c -- creates a run, starts it, sends the job to the sandbox, and samples its use (run.h).
  * Elsewhere: when it starts (proxy.c, start.c), how it ends (end.c). */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd_message.h"
 #include "base/util.h"
 #include "exec/run/run.h"
 #include "function/function.h"
@@ -232,33 +232,6 @@ void osd_run_note_start(struct osd_run *run, const struct osd_job_record *record
 
 /* ---- to the sandbox --------------------------------------------------------------------------- */
 
-bool osd_run_send_fds(struct osd_run *run, struct iovec *iov, size_t iov_count, const int *fds,
-		      size_t fd_count)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * OSD_ANSWER_FDS)];
-		struct cmsghdr align;
-	} control;
-	struct msghdr header = {.msg_iov = iov, .msg_iovlen = iov_count};
-	struct cmsghdr *cmsg;
-	ssize_t sent;
-
-	if (fd_count) {
-		memset(&control, 0, sizeof(control));
-		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
-		cmsg = CMSG_FIRSTHDR(&header);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
-		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * fd_count);
-	}
-	do
-		sent = sendmsg(run->sandbox->job_fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	return sent >= 0;
-}
-
 static int make_memfd(const struct iovec *parts, size_t count)
 {
 	OSD_CLEANUP_CLOSE int fd = memfd_create("iosd-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -280,12 +253,14 @@ static int make_memfd(const struct iovec *parts, size_t count)
 static bool send_by_socket(struct osd_run *run, struct iovec *parts, size_t count,
 			   const struct osd_job_run *message)
 {
-	OSD_CLEANUP_CLOSE int memfd = -1;
+	OSD_CLEANUP_CLOSE int memfd = message->in_memfd ? make_memfd(parts + 1, count - 1) : -1;
 
-	if (!message->in_memfd)
-		return osd_run_send_fds(run, parts, message->in_shared ? 1 : count, NULL, 0);
-	memfd = make_memfd(parts + 1, count - 1);
-	return memfd >= 0 && osd_run_send_fds(run, parts, 1, &memfd, 1);
+	if (message->in_memfd && memfd < 0)
+		return false;
+	if (message->in_memfd || message->in_shared)
+		count = 1;
+	return osd_fd_send_parts(run->sandbox->job_fd, parts, count, &memfd, message->in_memfd,
+				 MSG_DONTWAIT) == 0;
 }
 
 /* Copies the parts, one after the other, unless they are there. */
@@ -425,14 +400,6 @@ static struct osd_function_code *find_machine(struct osd_run *run, const struct 
 			 : NULL;
 }
 
-static void add_machine(struct content *content, struct osd_function_code *code)
-{
-	if (!code)
-		return;
-	content->machine = code->bytes + code->length;
-	content->machine_length = (uint32_t)code->machine_length;
-}
-
 /* Encrypted code of a function is plain only from here on: in this buffer, and in the sandbox's memory. */
 bool osd_run_send(struct osd_run *run, const struct osd_job *job,
 		  const struct osd_job_record *record, uint8_t *content)
@@ -451,7 +418,10 @@ bool osd_run_send(struct osd_run *run, const struct osd_job *job,
 		return send_content(run, record, &sends);
 	if (!osd_box_is(sends.code, record->code_length)) {
 		machine = find_machine(run, job, record);
-		add_machine(&sends, machine);
+		if (machine) {
+			sends.machine = machine->bytes + machine->length;
+			sends.machine_length = (uint32_t)machine->machine_length;
+		}
 		return send_content(run, record, &sends);
 	}
 	if (osd_box_open(run->exec->objects, sends.code, record->code_length, &plain, &length) !=

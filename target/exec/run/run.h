@@ -144,10 +144,6 @@ void osd_run_name_job(struct osd_run *run, struct osd_job *job,
 		      const struct osd_job_record *record);
 /* Logs the start of the job; names the job to iosd-sandboxd unless that was done before. */
 void osd_run_note_start(struct osd_run *run, const struct osd_job_record *record);
-/* Sends a message with descriptors on the job socket; false: the sandbox does not accept it. */
-struct iovec;
-bool osd_run_send_fds(struct osd_run *run, struct iovec *iov, size_t iov_count, const int *fds,
-		      size_t fd_count);
 
 /* start.c: the thread that accepts a job hands it over itself if the job need not wait.  Its
  * sandbox then waits for no proxy to wake up, and the start needs no write of its own: the record

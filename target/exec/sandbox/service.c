@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
+#include "base/fd_message.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "exec/sandbox/sandbox.h"
@@ -111,28 +111,6 @@ static bool dispatch(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_
 	}
 }
 
-static size_t take_fds(struct msghdr *header, int fds[OSD_SPAWNED_FDS])
-{
-	size_t count = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		size_t here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < here; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (count < OSD_SPAWNED_FDS)
-				fds[count++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return count;
-}
-
 /* It sent something we do not understand.  Told once, not at each attempt. */
 static void say_unfit(struct osd_sandboxes *sandboxes, unsigned version)
 {
@@ -154,36 +132,21 @@ static void say_unfit(struct osd_sandboxes *sandboxes, unsigned version)
 static bool receive_one(struct osd_sandboxes *sandboxes)
 {
 	uint8_t bytes[OSD_SANDBOXD_HEADER + OSD_SANDBOXD_BODY_MAX];
-	union {
-		char bytes[CMSG_SPACE(sizeof(int) * 8)];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {bytes, sizeof(bytes)};
-	struct msghdr header = {.msg_iov = &iov,
-				.msg_iovlen = 1,
-				.msg_control = control.bytes,
-				.msg_controllen = sizeof(control.bytes)};
 	struct osd_sandboxd_message message;
-	int fds[OSD_SPAWNED_FDS] = {-1, -1, -1, -1, -1};
-	ssize_t length = recvmsg(sandboxes->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	size_t count;
-	bool good;
+	int fds[OSD_SPAWNED_FDS];
+	size_t count = 0;
+	ssize_t length =
+		osd_fd_receive(sandboxes->fd, bytes, sizeof(bytes), fds, OSD_SPAWNED_FDS, &count);
+	bool good = length > 0 && osd_sandboxd_decode(bytes, (size_t)length, &message) &&
+		    dispatch(sandboxes, &message, fds, count);
 
-	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+	if (length == -EAGAIN)
 		return false;
-	if (length <= 0) {
-		osd_service_lost(sandboxes);
-		return false;
-	}
-	count = take_fds(&header, fds);
-	good = osd_sandboxd_decode(bytes, (size_t)length, &message) &&
-	       dispatch(sandboxes, &message, fds, count);
-	for (size_t i = 0; i < OSD_SPAWNED_FDS; i++)
-		osd_closep(&fds[i]); /* those that were not taken */
-	if (!good) {
+	osd_fds_close(fds, count); /* those that were not taken */
+	if (length > 0 && !good)
 		say_unfit(sandboxes, osd_sandboxd_version(bytes, (size_t)length));
+	if (!good)
 		osd_service_lost(sandboxes);
-	}
 	return sandboxes->fd >= 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* fd_message.c -- see fd_message.h. */
-#include "fd_message.h"
+#include "base/fd_message.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,17 +19,17 @@ void osd_fds_close(int *fds, size_t count)
 		osd_closep(&fds[i]);
 }
 
-int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count,
-		int flags)
+int osd_fd_send_parts(int socket, struct iovec *parts, size_t count, const int *fds,
+		      size_t fd_count, int flags)
 {
-	union control control = {0};
-	struct iovec part = {(void *)data, length};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	union control control;
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
 	ssize_t sent;
 
 	if (fd_count > OSD_FD_MESSAGE_MAX)
 		return -EINVAL;
 	if (fd_count) {
+		memset(&control, 0, sizeof(control));
 		message.msg_control = control.bytes;
 		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
 		struct cmsghdr *header = CMSG_FIRSTHDR(&message);
@@ -43,6 +43,14 @@ int osd_fd_send(int socket, const void *data, size_t length, const int *fds, siz
 		sent = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 	} while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
+}
+
+int osd_fd_send(int socket, const void *data, size_t length, const int *fds, size_t fd_count,
+		int flags)
+{
+	struct iovec part = {(void *)data, length};
+
+	return osd_fd_send_parts(socket, &part, 1, fds, fd_count, flags);
 }
 
 static size_t take_fds(struct msghdr *message, int *fds)
