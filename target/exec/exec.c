@@ -365,8 +365,7 @@ static void stop_threads(struct osd_target *target)
 	osd_lock(&exec->lock);
 	exec->stopping = exec->sandboxes->stopping = true;
 	osd_service_lost(
-		exec->sandboxes); /* ends every sandbox, and so everything that the proxies wait
-				   * for */
+		exec->sandboxes); /* ends all sandboxes: the proxies wait for nothing else */
 	pthread_cond_broadcast(&exec->changed);
 	osd_unlock(&exec->lock);
 	osd_proxies_join(exec);

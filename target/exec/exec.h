@@ -35,10 +35,8 @@ struct osd_exec_config {
 			       * alone */
 	enum osd_reuse reuse; /* of default's sandboxes; zeroed: never */
 	bool allow_bytecode;  /* code may be a .pyc file, which is trusted like native code */
-	unsigned
-		turn_usec; /* at most so long a script keeps a processor from who is ready; 0: sandbox/script_turns.h is not used */
-	uint64_t
-		stored_principal; /* bytes of one principal in the jobs partition; 0: the default */
+	unsigned turn_usec;   /* time slice of scripts (sandbox/script_turns.h); 0: the kernel's */
+	uint64_t stored_principal; /* bytes of one in the jobs partition; 0: the default */
 	size_t queue_principal; /* jobs one principal may have in a pool's queue; 0: the default */
 	unsigned slots; /* of default, at most OSD_EXEC_SLOTS_MAX; 0: as many as processors */
 	/* Ordinary commands that wait for a worker now; proxies let them go first.

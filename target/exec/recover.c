@@ -362,8 +362,7 @@ static enum osd_status recover_heads(struct osd_exec *exec, const struct found *
 static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record *record)
 {
 	leap(exec, record);
-	if ((record->state == OSD_STATE_QUEUED || record->state == OSD_STATE_HELD) &&
-	    !is_orphan(exec, record))
+	if (osd_job_state_waits(record->state) && !is_orphan(exec, record))
 		return readmit(exec, record);
 	return recover_running(exec, record);
 }

@@ -257,7 +257,7 @@ static enum osd_status take_places(struct osd_acceptance *acceptance)
 	if (status == OSD_OK)
 		status = osd_after_watch(exec, job);
 	if (status != OSD_OK) {
-		osd_exec_unplace(job);
+		job->kind->unplace(job);
 		osd_exec_wait_drop(exec, OSD_STEAL(acceptance->wait));
 	}
 	return status;
@@ -320,7 +320,7 @@ static void admit(struct osd_acceptance *acceptance)
 	exec->accepting--;
 	if (acceptance->existing) {
 		osd_after_drop(exec, job);
-		osd_exec_unplace(job);
+		job->kind->unplace(job);
 		if (acceptance->run)
 			osd_start_give_back(acceptance->run, job->pool);
 	} else {
@@ -399,7 +399,7 @@ static void take_back(struct osd_acceptance *acceptance, bool busy)
 	if (acceptance->run)
 		osd_start_give_back(acceptance->run, job->pool);
 	osd_after_drop(exec, job);
-	osd_exec_unplace(job);
+	job->kind->unplace(job);
 	osd_exec_wait_drop(exec, acceptance->wait);
 	osd_job_unref(job);
 	osd_unlock(&exec->lock);

@@ -291,6 +291,8 @@ enum osd_status osd_array_place(struct osd_job *member)
 
 void osd_array_unplace(struct osd_job *member)
 {
+	if (!member->entry.principal)
+		return;
 	osd_fair_queue_unreserve(&member->head->array->waiting, &member->entry);
 	osd_fair_queue_drop_place(&member->pool->queue, &member->head->entry);
 }

@@ -39,8 +39,7 @@ static void end_member(struct osd_array *array, struct osd_job *member)
 	const struct osd_job_record *head = &array->head->record;
 	struct osd_exec *exec = member->exec;
 	uint16_t reason = head->array.ending;
-	bool waits =
-		member->record.state == OSD_STATE_QUEUED || member->record.state == OSD_STATE_HELD;
+	bool waits = osd_job_state_waits(member->record.state);
 
 	osd_assert_held(&exec->lock);
 	if ((!waits && reason == OSD_REASON_CANCELLED) || !osd_exec_claim(exec, member, reason))

@@ -21,7 +21,7 @@ void osd_stored_init(struct osd_stored *stored, uint64_t most)
 	osd_lock_init(&stored->lock, OSD_RANK_STORED);
 }
 
-/* Under stored->lock, as the two functions that follow. */
+/* Under stored->lock. */
 static struct osd_stored_bytes **find(struct osd_stored *stored, const char *principal)
 {
 	struct osd_stored_bytes **link;
@@ -39,21 +39,26 @@ static struct osd_stored_bytes **find(struct osd_stored *stored, const char *pri
 static enum osd_status take(struct osd_stored *stored, const char *principal, uint64_t bytes,
 			    uint64_t limit)
 {
-	struct osd_stored_bytes **link = find(stored, principal);
-	uint64_t sum = bytes;
+	size_t size = strlen(principal) + 1;
+	enum osd_status status = OSD_OK;
+	struct osd_stored_bytes **link;
+	uint64_t sum;
 
-	if (!osd_add_u64(*link ? (*link)->bytes : 0, bytes, &sum) || sum > limit)
-		return OSD_E_QUOTA;
-	if (!*link) {
-		size_t size = strlen(principal) + 1;
-
+	osd_lock(&stored->lock);
+	link = find(stored, principal);
+	if (!osd_add_u64(*link ? (*link)->bytes : 0, bytes, &sum) || sum > limit) {
+		status = OSD_E_QUOTA;
+	} else if (!*link) {
 		*link = calloc(1, sizeof(**link) + size);
-		if (!*link)
-			return OSD_E_NO_MEMORY;
-		memcpy((*link)->principal, principal, size);
+		if (*link)
+			memcpy((*link)->principal, principal, size);
+		else
+			status = OSD_E_NO_MEMORY;
 	}
-	(*link)->bytes = sum;
-	return OSD_OK;
+	if (status == OSD_OK)
+		(*link)->bytes = sum;
+	osd_unlock(&stored->lock);
+	return status;
 }
 
 static void give(struct osd_stored *stored, const char *principal, uint64_t bytes)
@@ -100,17 +105,6 @@ static void run_note(void *arg, bool committed)
 	free(note);
 }
 
-static enum osd_status take_noted(struct note *note, bool limited)
-{
-	struct osd_stored *stored = note->stored;
-	enum osd_status status;
-
-	osd_lock(&stored->lock);
-	status = take(stored, note->principal, note->taken, limited ? stored->most : UINT64_MAX);
-	osd_unlock(&stored->lock);
-	return status;
-}
-
 /* Charges the principal of a job in the jobs partition. */
 static enum osd_status charge_principal(struct osd_exec *exec, struct osd_txn *txn,
 					const char *principal, uint64_t before, uint64_t after,
@@ -126,7 +120,8 @@ static enum osd_status charge_principal(struct osd_exec *exec, struct osd_txn *t
 	memcpy(note->principal, principal, size);
 	if (after > before) {
 		note->taken = after - before;
-		status = take_noted(note, limited);
+		status = take(&exec->stored, principal, note->taken,
+			      limited ? exec->stored.most : UINT64_MAX);
 	} else {
 		note->freed = before - after;
 	}
@@ -252,12 +247,7 @@ bool osd_stored_found(struct osd_stored *stored, const struct osd_job_record *re
 		      uint64_t bytes)
 {
 	uint64_t base = base_of(record);
-	enum osd_status status;
 
-	if (record->id.partition_id != OSD_JOBS_PARTITION || bytes <= base)
-		return true;
-	osd_lock(&stored->lock);
-	status = take(stored, record->principal, bytes - base, UINT64_MAX);
-	osd_unlock(&stored->lock);
-	return status == OSD_OK;
+	return record->id.partition_id != OSD_JOBS_PARTITION || bytes <= base ||
+	       take(stored, record->principal, bytes - base, UINT64_MAX) == OSD_OK;
 }

@@ -290,7 +290,7 @@ bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
 		job->kind->end_parts(job, reason);
 		return false;
 	}
-	if (job->record.state != OSD_STATE_QUEUED && job->record.state != OSD_STATE_HELD) {
+	if (!osd_job_state_waits(job->record.state)) {
 		osd_exec_request_end(exec, job, reason);
 		return false;
 	}

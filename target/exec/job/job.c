@@ -76,12 +76,6 @@ bool osd_exec_copy_record(struct osd_exec *exec, struct osd_object_id id,
 	return job != NULL;
 }
 
-void osd_exec_unplace(struct osd_job *job)
-{
-	if (job->entry.principal)
-		job->kind->unplace(job);
-}
-
 static void undelay(struct osd_exec *exec, struct osd_job *job)
 {
 	struct osd_job **link = &exec->delayed;
@@ -152,7 +146,7 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job)
 		return;
 	undelay(exec, job);
 	job->kind->unqueue(job);
-	osd_exec_unplace(job);
+	job->kind->unplace(job);
 	osd_job_table_remove(&exec->table, &job->node);
 	job->in_table = false;
 	job->kind->left(job);

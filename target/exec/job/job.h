@@ -114,7 +114,7 @@ struct osd_job_kind {
 	/* Queues a QUEUED job that waits for no other job any more. */
 	enum osd_status (*enqueue)(struct osd_job *job);
 	void (*unqueue)(struct osd_job *job);
-	/* Gives back the job's place in the queue; it has one. */
+	/* Gives back the job's place in the queue, if it has one. */
 	void (*unplace)(struct osd_job *job);
 	/* Whether it waits for other jobs. */
 	bool (*waits)(const struct osd_job *job);
@@ -262,8 +262,6 @@ void osd_exec_forget(struct osd_exec *exec, struct osd_job *job);
  * jobs. */
 void osd_exec_enqueue(struct osd_exec *exec, struct osd_job *job);
 #define OSD_NO_MEMORY_USEC 100000 /* until the queue is tried again */
-/* Gives its place back, if it has one. */
-void osd_exec_unplace(struct osd_job *job);
 /* Queues it after this delay. */
 void osd_exec_delay(struct osd_exec *exec, struct osd_job *job, uint64_t usec);
 /* Queues the delayed jobs whose time has come, and lowers *deadline to the earliest of the

@@ -57,7 +57,7 @@ void osd_fair_queue_release(struct osd_fair_queue *queue);
  * force ignores the caps (jobs found at restart).  On OSD_OK entry->principal is set. */
 enum osd_status osd_fair_queue_reserve(struct osd_fair_queue *queue, const char *principal,
 				       size_t count, bool force, struct osd_fair_entry *entry);
-/* Gives all of its places back; the entry must not be queued. */
+/* Gives all of its places back, if it has any; the entry must not be queued. */
 void osd_fair_queue_unreserve(struct osd_fair_queue *queue, struct osd_fair_entry *entry);
 /* Of an entry that stands for several jobs: one more place, whatever the caps, or one less. */
 void osd_fair_queue_add_place(struct osd_fair_queue *queue, struct osd_fair_entry *entry);

@@ -39,6 +39,12 @@ static inline bool osd_job_state_terminal(enum osd_job_state state)
 	return state & 0x10;
 }
 
+/* It has not started, or waits for another attempt. */
+static inline bool osd_job_state_waits(enum osd_job_state state)
+{
+	return state == OSD_STATE_QUEUED || state == OSD_STATE_HELD;
+}
+
 /*  number, symbol, state a job ends in (0: it does not end), label, hint */
 #define OSD_JOB_REASONS(X)                                                                         \
 	X(0, NONE, 0, "", "")                                                                      \

@@ -247,7 +247,7 @@ static struct osd_job *take_job(struct osd_pool *pool, struct osd_fair_principal
 	osd_fair_queue_take(&pool->queue, entry);
 	*ret_occupant = osd_pool_occupy(pool, entry);
 	job = osd_job_ref(job->kind->take(job));
-	osd_exec_unplace(job);
+	job->kind->unplace(job);
 	memcpy(job->record.set, pool->config.set, sizeof(job->record.set));
 	job->started_usec = osd_monotonic_usec();
 	job->record.attempt++;

@@ -98,7 +98,7 @@ void osd_start_send_ahead(struct osd_run *run, struct osd_job *job,
 void osd_start_begin(struct osd_run *run, struct osd_job *job)
 {
 	osd_assert_held(&run->exec->lock);
-	osd_exec_unplace(job);
+	job->kind->unplace(job);
 	job->started_usec = osd_monotonic_usec();
 	osd_figures_started(job);
 	osd_run_set_job(run, osd_job_ref(job));

@@ -119,8 +119,7 @@ void osd_sandbox_spawned(struct osd_sandboxes *sandboxes, uint64_t id, pid_t pid
 	if (!map_shared(sandbox, fds[SPAWNED_SHM])) {
 		osd_error("the shared memory of sandbox %llu is not as agreed",
 			  (unsigned long long)id);
-		osd_sandbox_kill(sandboxes,
-				 sandbox); /* may lose the connection, and the sandbox with it */
+		osd_sandbox_kill(sandboxes, sandbox); /* the connection may go, and it as well */
 	}
 }
 

@@ -80,8 +80,8 @@ struct osd_supply {
 	uint64_t idle_usec;	   /* after so long without a job it keeps min, and no spares */
 	enum osd_reuse reuse;
 	uint64_t sandbox_jobs; /* at most, of one sandbox that is used again */
-	unsigned
-		cpu_share; /* percent of the processors that all together may use; OSD_CPU_SHARE_WHOLE: all */
+	/* Percent of the processors that all together may use; OSD_CPU_SHARE_WHOLE: all. */
+	unsigned cpu_share;
 	bool serving;	       /* iosd-sandboxd makes sandboxes for it */
 	unsigned active;       /* jobs that may run now; more do after it was lowered */
 	unsigned busy;	       /* jobs that have taken a sandbox, or are about to */
@@ -92,8 +92,7 @@ struct osd_supply {
 	/* This room's. */
 	struct osd_supply *next;
 	unsigned cpu_share_sent; /* that iosd-sandboxd enforces; 0: that of a new pool */
-	char lacking
-		[OSD_SUPPLY_WHY_MAX]; /* why the last sandbox asked for did not start; "": it did */
+	char lacking[OSD_SUPPLY_WHY_MAX]; /* why the last one asked for did not start; "": it did */
 	uint64_t calm_usec, calm_delay_usec; /* then: no new SPAWN before this; how long that was */
 	uint64_t linger_usec; /* after a job: no SPAWN before this, if enough are READY */
 	struct osd_supply_figures {

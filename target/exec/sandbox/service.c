@@ -66,9 +66,8 @@ static void refused(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_m
 		return;
 	}
 	osd_warning("iosd-sandboxd: %s", quoted);
-	if (!sandboxes->welcomed && sandboxes->asked > 1)
-		osd_service_hello(sandboxes,
-				  sandboxes->asked / 2); /* more than it keeps: fewer, then */
+	if (!sandboxes->welcomed && sandboxes->asked > 1) /* more than it keeps: fewer, then */
+		osd_service_hello(sandboxes, sandboxes->asked / 2);
 }
 
 static bool dispatch(struct osd_sandboxes *sandboxes, const struct osd_sandboxd_message *message,

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* calls.c -- counts the calls of scripts (session.h). */
+/* calls.c -- the time that calls of scripts take (session.h). */
 #include "exec/session/session.h"
-
-void osd_call_counted(struct osd_call_figures *figures, uint16_t op, enum osd_answer_code code)
-{
-	atomic_fetch_add_explicit(&figures->counts[op][code], 1, memory_order_relaxed);
-}
 
 static enum osd_call_kind kind_of(uint16_t op)
 {

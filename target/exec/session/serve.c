@@ -437,6 +437,7 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	uint8_t copy[OSD_FRAME_BYTES];
 	uint64_t changes = osd_objects_policy_changes(session->objects);
 	const struct op_row *row;
+	enum osd_answer_code code;
 	enum osd_status status;
 
 	memcpy(copy, frame, sizeof(copy));
@@ -457,9 +458,11 @@ enum osd_served osd_session_serve(struct osd_session *session, const uint8_t fra
 	session->last_op = op.call.op;
 	session->ahead = op.call.flags & OSD_CALL_AHEAD;
 	session->ahead_status = status;
+	code = answer_code(status);
 	if (session->host)
-		osd_call_counted(session->host->calls, op.call.op, answer_code(status));
-	if (answer_code(status) != OSD_ANSWER_OK)
+		atomic_fetch_add_explicit(&session->host->calls->counts[op.call.op][code], 1,
+					  memory_order_relaxed);
+	if (code != OSD_ANSWER_OK)
 		explain(&op, status);
 	osd_answer_encode(&op.answer, answer_frame);
 	return session->phase == OSD_PHASE_OVER ? OSD_SERVED_LAST : OSD_SERVED;

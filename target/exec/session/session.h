@@ -97,7 +97,6 @@ struct osd_call_figures {
 							    * OSD_CALLS_PER_TIMED */
 };
 
-void osd_call_counted(struct osd_call_figures *figures, uint16_t op, enum osd_answer_code code);
 void osd_call_took(struct osd_call_figures *figures, uint16_t op, uint64_t usec);
 
 /* ---- the target, as calls see it ----------------------------------------------------------------- */
@@ -154,11 +153,11 @@ enum osd_session_denied { OSD_DENIES_NOTHING, OSD_DENIES_CHANGES, OSD_DENIES_ALL
 struct osd_session {
 	/* Set by the owner. */
 	struct osd_objects *objects;
-	const struct osd_session_host
-		*host;		    /* borrowed; NULL in tests: nothing else uses objects */
-	struct osd_call_gate *gate; /* borrowed; NULL in tests: calls hold no places */
-	struct osd_pace
-		*pace; /* borrowed; of the bytes that calls move; NULL: they have no bound */
+	/* These three are borrowed.  NULL: nothing else uses objects, in tests; calls hold no places; the bytes
+	 * that calls move have no bound. */
+	const struct osd_session_host *host;
+	struct osd_call_gate *gate;
+	struct osd_pace *pace;
 	struct osd_zone zone;
 	struct osd_object_id job;
 	struct osd_job_limits limits;
@@ -181,13 +180,11 @@ struct osd_session {
 	_Atomic uint64_t bytes_read, bytes_written, calls, result_length;
 
 	_Atomic bool revoked; /* its rights have ended: no call is served any more */
-	struct osd_lock
-		shares_lock; /* of shares: the session's thread changes them, the sweep reads
-			      * them */
+	/* Of shares: the session's thread changes them, the sweep reads them. */
+	struct osd_lock shares_lock;
 
-	uint16_t last_op; /* the call that was served last */
-	uint64_t
-		due_usec; /* monotonic: its bytes are due then, and its answer is not sent before */
+	uint16_t last_op;  /* the call that was served last */
+	uint64_t due_usec; /* monotonic: its bytes are due, and its answer is not sent before */
 
 	/* Results. */
 	enum osd_session_phase phase;

@@ -19,7 +19,8 @@ static enum osd_status concerns_in(struct osd_txn *txn, struct osd_op *op)
 	return status == OSD_OK && concerned ? OSD_E_CONTRACT : status;
 }
 
-/* The call gives its place back: it waits for functions.  A session that has no script to wait for them takes only
+/* Does nothing if the object's data pass through no functions: they are plain.  Otherwise the call gives its
+ * place back: it waits for functions.  A session that has no script to wait for them takes only
  * objects that they do not concern. */
 static enum osd_status pass(struct osd_op *op, struct osd_object *object,
 			    struct osd_exec_data *data)
@@ -30,6 +31,9 @@ static enum osd_status pass(struct osd_op *op, struct osd_object *object,
 
 	data->object = object;
 	data->id = osd_op_id(op);
+	data->plain = !osd_object_is_stacked(object);
+	if (data->plain)
+		return OSD_OK;
 	osd_long_call_rest(session);
 	if (session->hooks.pass) {
 		status = session->hooks.pass(session->hooks.arg, data);
@@ -62,13 +66,9 @@ enum osd_status osd_op_read_through(struct osd_op *op, struct osd_object *object
 				     .length = op->call.b,
 				     .buffer = op->out,
 				     .capacity = (size_t)op->call.b};
-	enum osd_status status = OSD_OK;
+	enum osd_status status = pass(op, object, &data);
 
-	*ret_plain = !osd_object_is_stacked(object);
-	if (!*ret_plain) {
-		status = pass(op, object, &data);
-		*ret_plain = data.plain;
-	}
+	*ret_plain = data.plain;
 	if (status != OSD_OK || *ret_plain)
 		return status;
 	note_read(op, &data);
@@ -80,13 +80,9 @@ enum osd_status osd_op_read_through(struct osd_op *op, struct osd_object *object
 enum osd_status osd_op_length_through(struct osd_op *op, struct osd_object *object, bool *ret_plain)
 {
 	struct osd_exec_data data = {.length = INT64_MAX};
-	enum osd_status status = OSD_OK;
+	enum osd_status status = pass(op, object, &data);
 
-	*ret_plain = !osd_object_is_stacked(object);
-	if (!*ret_plain) {
-		status = pass(op, object, &data);
-		*ret_plain = data.plain;
-	}
+	*ret_plain = data.plain;
 	if (status != OSD_OK || *ret_plain)
 		return status;
 	op->answer.a = data.available;

@@ -36,15 +36,12 @@ struct choice {
 	unsigned count;
 };
 
-static bool waits(const struct osd_job *job)
-{
-	return job->record.state == OSD_STATE_QUEUED || job->record.state == OSD_STATE_HELD;
-}
-
 static bool comes_before(const struct osd_job *a, const struct osd_job *b)
 {
-	if (waits(a) != waits(b))
-		return !waits(a);
+	bool a_waits = osd_job_state_waits(a->record.state);
+
+	if (a_waits != osd_job_state_waits(b->record.state))
+		return !a_waits;
 	return a->record.sequence > b->record.sequence;
 }
 
