@@ -398,11 +398,12 @@ void osd_exec_close(struct osd_exec *exec)
 	osd_job_table_release(&exec->table);
 	osd_pools_close(exec);
 	osd_principals_release(&exec->pools->principals);
-	osd_stored_release(&exec->stored);
+	osd_stored_clear(&exec->stored);
 	osd_closep(&exec->sandboxes->watch_epoll);
 	osd_closep(&exec->monitor.wake);
 	osd_closep(&exec->sandboxes->pipes_epoll);
 	osd_closep(&exec->output_wake);
+	osd_lock_destroy(&exec->stored.lock);
 	osd_lock_destroy(&exec->lock);
 	osd_helper_release(&exec->flow->sweeper);
 	osd_helper_release(&exec->flow->helper);

@@ -296,7 +296,7 @@ static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
 	enum osd_status status;
 
 	found->count = found->charge_count = found->uncounted_count = 0;
-	osd_stored_release(&found->exec->stored);
+	osd_stored_clear(&found->exec->stored);
 	drop_arrays(found);
 	status = osd_job_record_each(txn, note_job, found);
 	if (status == OSD_OK && found->no_memory)

@@ -74,7 +74,7 @@ static void give(struct osd_stored *stored, const char *principal, uint64_t byte
 	free(entry);
 }
 
-void osd_stored_release(struct osd_stored *stored)
+void osd_stored_clear(struct osd_stored *stored)
 {
 	for (size_t i = 0; i < OSD_STORED_BUCKETS; i++)
 		while (stored->buckets[i]) {
@@ -83,7 +83,6 @@ void osd_stored_release(struct osd_stored *stored)
 			stored->buckets[i] = entry->next;
 			free(entry);
 		}
-	osd_lock_destroy(&stored->lock);
 }
 
 /* A charge that the commit or the abort of a transaction settles. */

@@ -421,7 +421,8 @@ enum osd_status osd_job_charge_count(struct osd_txn *txn, const struct osd_job_r
 				     uint64_t *ret_bytes);
 
 void osd_stored_init(struct osd_stored *stored, uint64_t most);
-void osd_stored_release(struct osd_stored *stored);
+/* Frees the counts.  No other thread uses them. */
+void osd_stored_clear(struct osd_stored *stored);
 /* At the start: charges the stored job to its principal.  False: no memory. */
 bool osd_stored_found(struct osd_stored *stored, const struct osd_job_record *record,
 		      uint64_t bytes);
