@@ -23,6 +23,7 @@
 
 struct osd_exec;
 struct osd_function_code;
+struct osd_json;
 struct osd_keyring;
 
 struct osd_exec_config {
@@ -255,5 +256,32 @@ struct osd_exec_stats {
 	char isolation[32]; /* level reached; "" while not connected */
 };
 void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats);
+/* Whether a pool that serves has jobs that wait for a slot or a sandbox. */
+bool osd_exec_jobs_wait(struct osd_exec *exec);
+/* Writes the counters of pools, their jobs and sandboxes since the target started, "jobs" and "pools", into an open
+ * object (docs/control.md, "pools"); does not write while it holds exec->lock. */
+void osd_exec_write_figures(struct osd_exec *exec, struct osd_json *json);
+
+/* The jobs that an administrator's overview shows: running, waiting, and ended last.  Bounded, in memory; the
+ * store has all jobs.  An array counts as one job: its members are not shown. */
+#define OSD_RECENT_ALIVE     32 /* running jobs first, then the newest waiting ones */
+#define OSD_RECENT_ENDED     32
+#define OSD_RECENT_PRINCIPAL 128 /* bytes kept of a principal's name */
+
+struct osd_recent_job {
+	struct osd_object_id id;
+	uint8_t state;
+	uint16_t reason;
+	uint32_t members; /* of an array; 0: it is none */
+	uint64_t submitted_msec, started_msec, ended_msec;
+	uint64_t sequence;
+	char name[OSD_JOB_NAME_MAX + 1];
+	char principal[OSD_RECENT_PRINCIPAL + 1];
+	char pool[OSD_JOB_POOL_MAX + 1];
+};
+
+/* Unfinished jobs first, then ended ones, the newest first in both; returns how many. */
+unsigned osd_exec_recent(struct osd_exec *exec,
+			 struct osd_recent_job jobs[OSD_RECENT_ALIVE + OSD_RECENT_ENDED]);
 
 #endif

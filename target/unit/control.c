@@ -13,7 +13,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "unit/control_impl.h"
-#include "exec/figures.h"
+#include "exec/exec.h"
 
 #define SOON_USEC      UINT64_C(20000)	  /* so often while jobs wait */
 /* A watcher that does not read for this long is dropped.  Until then it costs one unread answer.

@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 #include "unit/control_request.h"
-#include "exec/recent.h"
+#include "exec/exec.h"
 
 static void write_job(const struct osd_recent_job *job, struct osd_json *json)
 {

@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "unit/control_request.h"
 #include "exec/admin.h"
-#include "exec/figures.h"
+#include "exec/exec.h"
 
 #define WATCH_LEAST   20
 #define WATCH_MOST    60000

@@ -11,7 +11,7 @@
 #include "unit/control_impl.h"
 #include "unit/unit.h"
 #include "unit/command_figures.h"
-#include "exec/figures.h"
+#include "exec/exec.h"
 #include "object/object.h"
 #include "object/space.h"
 #include "object/sums.h"

@@ -60,7 +60,7 @@ EXEC_HEADERS = {
 # Headers of exec/ for others, implemented in a subfolder.
 EXEC_CONTRACTS = {
     "pool": {"exec/admin.h"},
-    "tell": {"exec/exec.h", "exec/figures.h", "exec/recent.h"},
+    "tell": {"exec/exec.h"},
 }
 # The layers of object/, from the lowest up; a file calls files of its own layer and of lower ones.
 # "kept" and "data" stand side by side.

@@ -14,16 +14,6 @@
 #define FACTOR_USEC  60e6 /* after which A is 1 again */
 #define USEC_MOST    8.64e10 /* a day: longer times count as this */
 
-const char *osd_advice_stage_name(enum osd_advice_stage stage)
-{
-	return stage == OSD_ADVICE_ADMISSION ? "admission" : "dispatch";
-}
-
-const char *osd_advice_reason_name(enum osd_advice_reason reason)
-{
-	return reason == OSD_ADVICE_SOONER ? "sooner" : "deadline";
-}
-
 static uint64_t to_usec(double usec)
 {
 	return (uint64_t)OSD_MIN(OSD_MAX(usec, 0.0), USEC_MOST);

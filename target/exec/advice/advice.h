@@ -49,13 +49,9 @@ struct osd_advice_code {
 
 enum osd_advice_stage { OSD_ADVICE_ADMISSION, OSD_ADVICE_DISPATCH, OSD_ADVICE_STAGES };
 
-const char *osd_advice_stage_name(enum osd_advice_stage stage);
-
 /* Why a job was given back: its client is expected to be done sooner; or its pool would be too late, by the
  * pool's own deadline. */
 enum osd_advice_reason { OSD_ADVICE_SOONER, OSD_ADVICE_LATE, OSD_ADVICE_REASONS };
-
-const char *osd_advice_reason_name(enum osd_advice_reason reason);
 
 /* The three numbers of a decision, in microseconds. */
 struct osd_advice_numbers {

@@ -11,18 +11,6 @@ _Static_assert(OSD_ADVICE_PRINCIPAL_MAX == OSD_JOB_PRINCIPAL_MAX, "principals ar
 
 #define MEAN_PART 8 /* of the mean run time, a new run is one part */
 
-void osd_pool_run_begins(struct osd_pool *pool, uint64_t started_usec)
-{
-	pool->load.running++;
-	pool->load.started_usec += started_usec;
-}
-
-void osd_pool_run_ended(struct osd_pool *pool, uint64_t started_usec)
-{
-	pool->load.running--;
-	pool->load.started_usec -= started_usec;
-}
-
 /* Until a new job of the pool would start.  A job that has run for long is expected to run as long again. */
 static uint64_t wait_of(const struct osd_pool *pool, uint64_t now)
 {

@@ -369,18 +369,3 @@ uint32_t osd_pool_retry_after(const struct osd_pool *pool)
 
 	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / slots, UINT64_C(5000));
 }
-
-const char *osd_refusal_name(enum osd_refusal refusal)
-{
-	static const char *const names[] = {
-		[OSD_REFUSAL_QUEUE] = "queue-full",
-		[OSD_REFUSAL_PRINCIPAL] = "principal-full",
-		[OSD_REFUSAL_WAITS] = "too-many-waits",
-		[OSD_REFUSAL_SERVICE] = "no-sandboxes",
-		[OSD_REFUSAL_PAUSED] = "paused",
-		[OSD_REFUSAL_DRAINING] = "draining",
-		[OSD_REFUSAL_SHED] = "shed",
-	};
-
-	return names[refusal];
-}

@@ -192,17 +192,21 @@ struct osd_principals {
 /* ---- all of them ------------------------------------------------------------------------------- */
 
 /* Why a submission was answered with BUSY. */
+#define OSD_REFUSALS(X)                                                                            \
+	X(QUEUE, "queue-full")	       /* that of the pool, or of all pools together */            \
+	X(PRINCIPAL, "principal-full") /* the principal has used its share of the queue */         \
+	X(WAITS, "too-many-waits")     /* too many commands wait for a job */                      \
+	X(SERVICE, "no-sandboxes")     /* synchronous, and no sandbox is available */              \
+	X(PAUSED, "paused")	       /* synchronous, and the pool starts none */                 \
+	X(DRAINING, "draining")                                                                    \
+	X(SHED, "shed")
+
 enum osd_refusal {
-	OSD_REFUSAL_QUEUE,     /* the queue of the pool, or of all pools together, is full */
-	OSD_REFUSAL_PRINCIPAL, /* the principal has used its share of the queue */
-	OSD_REFUSAL_WAITS,     /* too many commands wait for a job */
-	OSD_REFUSAL_SERVICE,   /* synchronous, and no sandbox is available */
-	OSD_REFUSAL_PAUSED,    /* synchronous, and the pool starts none */
-	OSD_REFUSAL_DRAINING,
-	OSD_REFUSAL_SHED,
-	OSD_REFUSAL_COUNT
+#define X(symbol, name) OSD_REFUSAL_##symbol,
+	OSD_REFUSALS(X)
+#undef X
+		OSD_REFUSAL_COUNT
 };
-const char *osd_refusal_name(enum osd_refusal refusal);
 
 struct osd_pools {
 	/* Set at start; constant and borrowed. */
@@ -343,8 +347,5 @@ void osd_pool_note_deadline(struct osd_job *job);
 /* A job gets a slot; it has ended, with this record. */
 void osd_pool_work_starts(struct osd_job *job);
 void osd_pool_work_ended(const struct osd_job *job, const struct osd_job_record *record);
-/* A run of the pool begins that got its slot at this time; it is over. */
-void osd_pool_run_begins(struct osd_pool *pool, uint64_t started_usec);
-void osd_pool_run_ended(struct osd_pool *pool, uint64_t started_usec);
 
 #endif

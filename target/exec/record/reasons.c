@@ -3,16 +3,10 @@
 #include "base/util.h"
 #include "exec/record/reasons.h"
 
-#define STATE_0		     0
-#define STATE_FAILED	     OSD_STATE_FAILED
-#define STATE_CANCELLED	     OSD_STATE_CANCELLED
-#define STATE_TIMEOUT	     OSD_STATE_TIMEOUT
-#define STATE_OUT_OF_MEMORY  OSD_STATE_OUT_OF_MEMORY
-#define STATE_LIMIT_EXCEEDED OSD_STATE_LIMIT_EXCEEDED
-#define STATE_SANDBOX_LOST   OSD_STATE_SANDBOX_LOST
+#define OSD_STATE_0 0
 
 static const struct osd_job_reason_info reasons[] = {
-#define X(number, symbol, state, label, hint) {number, STATE_##state, label, hint},
+#define X(number, symbol, state, label, hint) {number, OSD_STATE_##state, label, hint},
 	OSD_JOB_REASONS(X)
 #undef X
 };

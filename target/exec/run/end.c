@@ -44,26 +44,21 @@ static void await_death(struct osd_run *run)
 
 static uint16_t reason_of_finish(const struct osd_session *session)
 {
-	switch (session->finish_kind) {
-	case OSD_FINISH_OK:
+	static const uint16_t reasons[] = {
+		[OSD_FINISH_OK] = OSD_REASON_NONE,
+		[OSD_FINISH_EXCEPTION] = OSD_REASON_EXCEPTION,
+		[OSD_FINISH_EXIT] = OSD_REASON_EXIT_CODE,
+		[OSD_FINISH_MEMORY] = OSD_REASON_MEMORY_LIMIT,
+		[OSD_FINISH_ENDED] = OSD_REASON_EXCEPTION,
+		[OSD_FINISH_BAD_CODE] = OSD_REASON_BAD_CODE,
+		[OSD_FINISH_CODE_LIMIT] = OSD_REASON_CODE_LIMIT,
+		[OSD_FINISH_THREADS] = OSD_REASON_THREAD_LIMIT,
+		[OSD_FINISH_FILES] = OSD_REASON_FILE_LIMIT,
+	};
+
+	if (session->finish_kind == OSD_FINISH_EXIT && !session->exit_code)
 		return OSD_REASON_NONE;
-	case OSD_FINISH_EXIT:
-		return session->exit_code ? OSD_REASON_EXIT_CODE : OSD_REASON_NONE;
-	case OSD_FINISH_MEMORY:
-		return OSD_REASON_MEMORY_LIMIT;
-	case OSD_FINISH_BAD_CODE:
-		return OSD_REASON_BAD_CODE;
-	case OSD_FINISH_CODE_LIMIT:
-		return OSD_REASON_CODE_LIMIT;
-	case OSD_FINISH_THREADS:
-		return OSD_REASON_THREAD_LIMIT;
-	case OSD_FINISH_FILES:
-		return OSD_REASON_FILE_LIMIT;
-	case OSD_FINISH_EXCEPTION:
-	case OSD_FINISH_ENDED:
-		break;
-	}
-	return OSD_REASON_EXCEPTION;
+	return reasons[session->finish_kind];
 }
 
 /* Processor time of the process, less what its earlier jobs used. */
@@ -372,7 +367,8 @@ static void release(struct osd_run *run)
 	osd_session_release(&run->session);
 	osd_lock(&exec->lock);
 	exec->running_count--;
-	osd_pool_run_ended(run->job->pool, run->started_usec);
+	run->job->pool->load.running--;
+	run->job->pool->load.started_usec -= run->started_usec;
 	exec->runs->limited_count -= run->session.rights.limited;
 	if (run->job->run == run)
 		run->job->run = NULL;

@@ -138,7 +138,8 @@ void osd_run_set_job(struct osd_run *run, struct osd_job *job)
 	run->policy_swept = UINT64_MAX;
 	run->exec->running_count++;
 	run->started_usec = job->started_usec;
-	osd_pool_run_begins(job->pool, run->started_usec);
+	job->pool->load.running++;
+	job->pool->load.started_usec += run->started_usec;
 	if (job->record.rights.limited && run->exec->runs->limited_count++ == 0)
 		osd_wake(run->exec->output_wake);
 }

@@ -19,9 +19,10 @@ static struct osd_session_entry *find_open(struct osd_session *session, struct o
 }
 
 /* Opened and checked on first use.  The session keeps it. */
-static enum osd_status open_object(struct osd_session *session, struct osd_object_id id,
-				   struct osd_object **ret_object)
+static enum osd_status open_to_read(struct osd_op *op, struct osd_object **ret_object)
 {
+	struct osd_session *session = op->session;
+	struct osd_object_id id = osd_op_id(op);
 	struct osd_session_entry *entry = find_open(session, id);
 	struct osd_object *object;
 	enum osd_status status = OSD_OK;
@@ -58,11 +59,6 @@ static enum osd_status forget_removed(struct osd_op *op, enum osd_status status)
 		*entry = (struct osd_session_entry){0};
 	}
 	return status;
-}
-
-static enum osd_status open_to_read(struct osd_op *op, struct osd_object **ret_object)
-{
-	return open_object(op->session, osd_op_id(op), ret_object);
 }
 
 static enum osd_status open_to_change(struct osd_op *op, struct osd_object **ret_object)
@@ -213,7 +209,7 @@ enum osd_status osd_op_clear(struct osd_op *op)
 	return status == OSD_OK ? change(op, object, &what) : forget_removed(op, status);
 }
 
-static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct osd_object *object)
+static enum osd_status punch(struct osd_op *op, struct osd_object *object)
 {
 	const struct osd_change_steps steps = {osd_long_call_step, osd_long_call_rest, op->session};
 	const struct osd_session_host *host = op->session->host;
@@ -221,7 +217,8 @@ static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct 
 				  .offset = op->call.a,
 				  .length = op->call.b,
 				  .steps = &steps};
-	void *hold = host && host->hold_object ? host->hold_object(host->context, id) : NULL;
+	void *hold =
+		host && host->hold_object ? host->hold_object(host->context, osd_op_id(op)) : NULL;
 	enum osd_status status = change(op, object, &what);
 
 	if (host && host->release_object)
@@ -232,11 +229,10 @@ static enum osd_status punch(struct osd_op *op, struct osd_object_id id, struct 
 /* The data after the hole moves, and counts as written. */
 enum osd_status osd_op_punch(struct osd_op *op)
 {
-	struct osd_object_id id = osd_op_id(op);
 	struct osd_object *object;
 	enum osd_status status = open_to_change_plain(op, &object);
 
-	status = status == OSD_OK ? punch(op, id, object) : forget_removed(op, status);
+	status = status == OSD_OK ? punch(op, object) : forget_removed(op, status);
 	if (status == OSD_E_TASK_ABORTED)
 		op->why = "the job is being ended; the object is as it was";
 	return status;

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "exec/figures.h"
 #include "exec/pool/pool.h"
 #include "exec/run/run.h"
 #include "exec/tell/tell.h"
@@ -105,6 +104,10 @@ void osd_exec_stats(struct osd_exec *exec, struct osd_exec_stats *ret_stats)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* Of struct osd_advice_push. */
+static const char *const stages[] = {"admission", "dispatch"}, *const reasons[] = {"sooner",
+										   "deadline"};
+
 /* The most memory that one job may use.  Without such a limit: the memory of a job that asks for none. */
 static uint64_t memory_per_slot(const struct osd_pool_config *config)
 {
@@ -187,7 +190,7 @@ static void write_share(const struct view *view, struct osd_json *json)
 {
 	osd_json_open(json, "pushed_back", '{');
 	for (unsigned reason = 0; reason < OSD_ADVICE_REASONS; reason++)
-		osd_json_number(json, osd_advice_reason_name(reason), view->figures.pushed[reason]);
+		osd_json_number(json, reasons[reason], view->figures.pushed[reason]);
 	osd_json_close(json, '}');
 	osd_json_number(json, "paced_bytes", view->paced_bytes);
 	osd_json_usec(json, "held_seconds", view->held_usec);
@@ -234,8 +237,8 @@ static void write_push(const struct osd_advice_push *push, struct osd_json *json
 {
 	osd_json_open(json, NULL, '{');
 	osd_json_number(json, "at_ms", push->at_msec);
-	osd_json_text(json, "stage", osd_advice_stage_name(push->stage));
-	osd_json_text(json, "reason", osd_advice_reason_name(push->reason));
+	osd_json_text(json, "stage", stages[push->stage]);
+	osd_json_text(json, "reason", reasons[push->reason]);
 	osd_json_text(json, "pool", push->pool);
 	osd_json_text(json, "name", push->name);
 	osd_json_text(json, "principal", push->principal);
@@ -265,7 +268,7 @@ static void write_offload(struct osd_exec *exec, struct osd_json *json)
 	osd_json_open(json, "offload", '{');
 	osd_json_open(json, "decisions", '{');
 	for (unsigned stage = 0; stage < OSD_ADVICE_STAGES; stage++)
-		osd_json_number(json, osd_advice_stage_name(stage), pushed[stage]);
+		osd_json_number(json, stages[stage], pushed[stage]);
 	osd_json_number(json, "near", stayed);
 	osd_json_number(json, "unknown", unknown);
 	osd_json_close(json, '}');
@@ -280,6 +283,7 @@ static void write_offload(struct osd_exec *exec, struct osd_json *json)
 
 static void write_all_jobs(struct osd_exec *exec, struct osd_json *json)
 {
+	static const char *const refusals[] = {OSD_REFUSALS(OSD_NAME_OF)};
 	uint64_t refused[OSD_REFUSAL_COUNT], retried[OSD_JOB_REASON_COUNT];
 	struct osd_exec_stats stats;
 
@@ -299,7 +303,7 @@ static void write_all_jobs(struct osd_exec *exec, struct osd_json *json)
 	osd_json_number(json, "lost", stats.lost);
 	osd_json_open(json, "refused", '{');
 	for (unsigned i = 0; i < OSD_REFUSAL_COUNT; i++)
-		osd_json_number(json, osd_refusal_name(i), refused[i]);
+		osd_json_number(json, refusals[i], refused[i]);
 	osd_json_close(json, '}');
 	osd_json_open(json, "retried", '[');
 	write_reasons(retried, false, json);
@@ -307,21 +311,14 @@ static void write_all_jobs(struct osd_exec *exec, struct osd_json *json)
 	osd_json_close(json, '}');
 }
 
-static const char *op_name(unsigned op)
-{
-	switch ((enum osd_call_op)op) {
-#define X(number, symbol)                                                                          \
-	case OSD_CALL_##symbol:                                                                    \
-		return #symbol;
-		OSD_CALLS(X)
-#undef X
-	}
-	return NULL;
-}
-
 /* The calls of one operation that had this outcome. */
 static void write_count(unsigned op, unsigned code, uint64_t count, struct osd_json *json)
 {
+	static const char *const ops[OSD_CALL_OPS] = {
+#define X(number, symbol) [number] = #symbol,
+		OSD_CALLS(X)
+#undef X
+	};
 	static const char *const codes[OSD_ANSWER_CODES] = {
 		[OSD_ANSWER_OK] = "ok",
 		[OSD_ANSWER_NOT_FOUND] = "not_found",
@@ -338,7 +335,7 @@ static void write_count(unsigned op, unsigned code, uint64_t count, struct osd_j
 	if (!count)
 		return;
 	osd_json_open(json, NULL, '{');
-	osd_json_text(json, "command", op_name(op));
+	osd_json_text(json, "command", ops[op]);
 	osd_json_text(json, "status", codes[code]);
 	osd_json_number(json, "count", count);
 	osd_json_close(json, '}');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* recent.c -- see recent.h. */
+/* recent.c -- the jobs of an administrator's overview (exec/exec.h). */
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * figures, and the jobs that ended last.  Nothing here changes a job, except the control page through job/.
  *
  * Inside: pages.c (status and control, polls), status.c (the bytes of the status page), array_pages.c, payload.c,
- * root_page.c, function_page.c, figures_json.c and recent.c (exec/figures.h, exec/recent.h).
+ * root_page.c, function_page.c, figures_json.c and recent.c (exec/exec.h, "figures").
  *
  * Locking: page providers run inside transactions and take exec->lock for moments. */
 #ifndef OSD_EXEC_TELL_TELL_H
@@ -15,7 +15,6 @@
 #include "exec/exec.h"
 #include "exec/job/job.h"
 #include "exec/pool/pool.h"
-#include "exec/recent.h"
 #include "object/page_provider.h"
 #include "wire/cursor.h"
 
