@@ -101,30 +101,30 @@ static bool note_charge(struct found *found, const struct osd_job_record *record
 	return true;
 }
 
-static bool note_job(void *arg, const struct osd_job_record *record)
+/* False: no memory. */
+static bool note(struct found *found, const struct osd_job_record *record)
 {
-	struct found *found = arg;
-
-	if (!note_charge(found, record)) {
-		found->no_memory = true;
+	if (!note_charge(found, record))
 		return false;
-	}
 	found->last_sequence =
 		OSD_MAX(found->last_sequence, record->sequence + record->array.count);
 	if (osd_job_state_terminal(record->state)) {
 		note_ended(found, record);
 		return true;
 	}
-	if (record->array.count && !note_array(found, record)) {
-		found->no_memory = true;
+	if ((record->array.count && !note_array(found, record)) ||
+	    !OSD_MAKE_ROOM(found->records, found->count, found->capacity))
 		return false;
-	}
-	if (!OSD_MAKE_ROOM(found->records, found->count, found->capacity)) {
-		found->no_memory = true;
-		return false;
-	}
 	found->records[found->count++] = *record;
 	return true;
+}
+
+static bool note_job(void *arg, const struct osd_job_record *record)
+{
+	struct found *found = arg;
+
+	found->no_memory = !note(found, record);
+	return !found->no_memory;
 }
 
 static int by_sequence(const void *a, const void *b)

@@ -355,8 +355,7 @@ static void warm_surrogate(struct osd_exec *exec, struct osd_object_id id)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 
-	if (osd_object_get(exec->objects, id, &object) != OSD_OK)
-		object = NULL;
+	(void)osd_object_get(exec->objects, id, &object);
 }
 
 /* An earlier job answers, also when the queue is full. */

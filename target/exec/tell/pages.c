@@ -142,6 +142,35 @@ static enum osd_status get_after(struct osd_txn *txn, const struct osd_job_view 
 	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
 }
 
+/* How many members of an array are in each state.  Those of an array in memory are of the moment of the view; those of
+ * an array that has ended are in the store. */
+static enum osd_status get_members(struct osd_txn *txn, const struct osd_job_view *v,
+				   struct osd_wr *w)
+{
+	OSD_CLEANUP_FREE uint8_t *states = NULL;
+	size_t ended[OSD_JOB_STATES_END] = {0}, length = 0, members = v->record->array.count;
+	const size_t *counts = v->counts;
+	enum osd_status status = OSD_OK;
+
+	if (osd_job_state_terminal(v->record->state) && members) {
+		states = malloc(members);
+		if (!states)
+			return OSD_E_NO_MEMORY;
+		status = osd_job_payload_any(txn, v->record->id, OSD_PAYLOAD_STATES, states,
+					     members, &length);
+		for (size_t i = 0; status == OSD_OK && i < OSD_MIN(length, members); i++)
+			ended[OSD_MIN((size_t)states[i], (size_t)OSD_JOB_STATES_END - 1)]++;
+		counts = ended;
+	}
+	for (unsigned state = 1; state < OSD_JOB_STATES_END; state++) {
+		if (counts[state] == 0)
+			continue;
+		osd_wr_be(w, state, 4);
+		osd_wr_be(w, counts[state], 4);
+	}
+	return status;
+}
+
 /* They are stored once for an array, with it. */
 static enum osd_status get_tags(struct osd_txn *txn, const struct osd_job_view *v, uint8_t *buffer,
 				size_t capacity, size_t *ret_length)
@@ -169,18 +198,22 @@ static enum osd_status status_get(void *context, struct osd_txn *txn, struct osd
 	case OSD_STATUS_TAGS:
 		return get_tags(txn, v, buffer, capacity, ret_length);
 	case OSD_STATUS_STATES:
-		if (!v->members)
-			return osd_array_get_states(txn, v->record, buffer, capacity, ret_length);
+		if (v->record->array.count && !v->members)
+			return osd_job_payload_any(txn, id, OSD_PAYLOAD_STATES, buffer, capacity,
+						   ret_length);
 		osd_wr_bytes(&w, v->states, OSD_MIN(capacity, v->members));
 		*ret_length = v->members;
 		return OSD_OK;
 	case OSD_STATUS_INDICES:
-		return osd_array_get_indices(txn, v->record, buffer, capacity, ret_length);
+		return v->record->flags & OSD_JOB_RANGES
+			       ? osd_job_payload_any(txn, id, OSD_PAYLOAD_INDICES, buffer, capacity,
+						     ret_length)
+			       : OSD_OK;
 	case OSD_STATUS_AFTER:
 		status = get_after(txn, v, id, &w);
 		break;
 	case OSD_STATUS_MEMBERS:
-		status = osd_array_put_counts(txn, v->record, v->counts, &w);
+		status = get_members(txn, v, &w);
 		break;
 	default:
 		osd_job_status_put(&w, v, number);

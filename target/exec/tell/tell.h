@@ -2,8 +2,7 @@
 /* tell.h -- the views of jobs for clients and administrators: attribute pages, polls answered from memory,
  * figures, and the jobs that ended last.  Nothing here changes a job, except the control page through job/.
  *
- * Inside: pages.c (status and control, polls), status.c (the bytes of the status page), array_pages.c, payload.c,
- * root_page.c, function_page.c, figures_json.c and recent.c (exec/exec.h, "figures").
+ * Inside: pages.c (status and control, polls), status.c (the bytes of the status page), payload.c, root_page.c, function_page.c, figures_json.c and recent.c (exec/exec.h, "figures").
  *
  * Locking: page providers run inside transactions and take exec->lock for moments. */
 #ifndef OSD_EXEC_TELL_TELL_H
@@ -73,17 +72,5 @@ enum osd_status osd_used_each(void *context, struct osd_txn *txn, struct osd_obj
 /* root_page.c.  The limits of a pool's jobs: " NAME=DEFAULT/MAXIMUM"..., in the units of EXEC parameters.  Returns the
  * length, as snprintf. */
 size_t osd_tell_limits(const struct osd_pool_config *config, char *text, size_t size);
-
-/* ---- attributes (array_pages.c), in the caller's transaction; no lock held --------------------- */
-
-/* live: of one that has not ended. */
-enum osd_status osd_array_put_counts(struct osd_txn *txn, const struct osd_job_record *record,
-				     const size_t live[OSD_JOB_STATES_END], struct osd_wr *w);
-/* Of one that has ended: a byte a member; *ret_length all of them, also when the buffer is too small. */
-enum osd_status osd_array_get_states(struct osd_txn *txn, const struct osd_job_record *record,
-				     uint8_t *buffer, size_t capacity, size_t *ret_length);
-/* The list of its indices as stored; none if they have no gaps, or it is no array. */
-enum osd_status osd_array_get_indices(struct osd_txn *txn, const struct osd_job_record *record,
-				      uint8_t *buffer, size_t capacity, size_t *ret_length);
 
 #endif
