@@ -393,8 +393,6 @@ void osd_exec_forget_ended(struct osd_exec *exec, struct osd_object_id id);
 #define OSD_JOB_BASE_BYTES 1024u      /* for a job's record, and for each member of an array */
 #define OSD_JOB_KEEP_MAX   (2u << 20) /* code and arguments kept after the end of the job */
 
-/* ---- in transactions ------------------------------------------------------------------------- */
-
 /* Charges an accepted job with so many bytes of payloads: OSD_E_QUOTA, OSD_E_NO_SPACE.  Sets
  * record->charged. */
 enum osd_status osd_job_charge_accepted(struct osd_exec *exec, struct osd_txn *txn,

@@ -186,10 +186,8 @@ enum osd_status osd_op_truncate(struct osd_op *op)
 {
 	struct osd_change what = {.length = op->call.a};
 	struct osd_object *object;
-	enum osd_status status = open_to_change(op, &object);
+	enum osd_status status = open_to_change_plain(op, &object);
 
-	if (status == OSD_OK)
-		status = osd_op_check_plain(op, object);
 	if (status == OSD_E_CONTRACT && op->call.a == 0)
 		return forget_removed(op, osd_op_empty_through(op));
 	if (status == OSD_OK)
