@@ -309,8 +309,8 @@ static void admit(struct osd_acceptance *acceptance)
 {
 	struct osd_exec *exec = acceptance->exec;
 	struct osd_job *job = acceptance->job;
-	struct osd_exec_wait *wait = acceptance->wait, *ended = NULL;
-	struct osd_run *run = NULL;
+	struct osd_run *run = acceptance->existing ? NULL : acceptance->run;
+	bool ended;
 
 	if (!acceptance->existing && job->array)
 		osd_array_fill(job->array, &acceptance->record);
@@ -329,24 +329,21 @@ static void admit(struct osd_acceptance *acceptance)
 		osd_exec_admit(exec, job);
 		if (job->array)
 			osd_array_admit(job->array);
-		if (job->after)
-			osd_after_admitted(job);
-		run = acceptance->run;
+		osd_after_admitted(job);
 		if (run)
 			osd_start_begin(run, job);
 	}
-	if (wait && osd_exec_find(exec, acceptance->record.id)) {
-		osd_exec_wait_start(exec, wait, acceptance->record.id);
-	} else if (wait) {
-		ended = wait;
-		osd_exec_wait_take(exec, wait);
-	}
+	ended = acceptance->wait && !osd_exec_find(exec, acceptance->record.id);
+	if (ended)
+		osd_exec_wait_take(exec, acceptance->wait);
+	else if (acceptance->wait)
+		osd_exec_wait_start(exec, acceptance->wait, acceptance->record.id);
 	osd_job_unref(job);
 	osd_unlock(&exec->lock);
 	if (run)
 		osd_start_send(run);
 	if (ended)
-		osd_repeated_deliver(exec, ended, &acceptance->record);
+		osd_repeated_deliver(exec, acceptance->wait, &acceptance->record);
 }
 
 /* Loads the surrogate into memory: it will be polled, and commands on objects in memory do not

@@ -246,6 +246,8 @@ void osd_after_admitted(struct osd_job *job)
 {
 	struct osd_after *after = job->after;
 
+	if (!after)
+		return;
 	for (size_t i = 0; i < after->count; i++) {
 		struct osd_after_edge *edge = &after->edges[i];
 		uint8_t ended = edge->found ? edge->found : edge->node->ended;

@@ -174,10 +174,8 @@ enum osd_status osd_after_recover(struct osd_exec *exec)
 	struct osd_job *job = NULL;
 
 	while (status == OSD_OK && (job = osd_exec_next_job(exec, job))) {
-		if (!job->after)
-			continue;
 		status = osd_after_watch(exec, job);
-		if (status == OSD_OK)
+		if (status == OSD_OK && job->after)
 			status = osd_txn_run(exec->objects, OSD_TXN_READ_ONLY, look_up,
 					     &(struct look){exec, job->after});
 		if (status == OSD_OK)

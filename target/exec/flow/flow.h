@@ -113,7 +113,7 @@ enum osd_status osd_after_check(struct osd_exec *exec, struct osd_txn *txn, stru
 				const struct osd_job_record *by);
 enum osd_status osd_after_put(struct osd_txn *txn, struct osd_object_id id,
 			      const struct osd_after *after);
-/* exec->lock held.  A job that names others is in the table: releases it if it waits for nothing, or ends it. */
+/* exec->lock held.  The job is in the table: if it names others, releases it if it waits for nothing, or ends it. */
 void osd_after_admitted(struct osd_job *job);
 /* Takes up the jobs found at a restart.  All are in the table, and no thread runs yet. */
 enum osd_status osd_after_recover(struct osd_exec *exec);
