@@ -105,10 +105,14 @@ static enum osd_status check_source(struct osd_tracked *tracked, struct osd_txn 
 	struct osd_request *request = tracked->ctx->request;
 	struct osd_object_id source = source_of(tracked);
 	enum osd_object_type type;
-	enum osd_status status = osd_object_type_of(txn, source, &type);
+	enum osd_status status = osd_txn_same(txn, source, tracked->other_created_ms);
 
+	if (status == OSD_OK)
+		status = osd_object_type_of(txn, source, &type);
 	if (status == OSD_E_NO_OBJECT || (status == OSD_OK && type != OSD_COLLECTION))
 		return osd_command_fail(request, OSD_E_NO_OBJECT, FIELD_SOURCE);
+	if (status == OSD_OK)
+		status = osd_tracked_note_source(tracked, txn, source);
 	return status == OSD_OK ? osd_tracked_check_idle(request, txn, source, FIELD_SOURCE)
 				: status;
 }
@@ -139,7 +143,7 @@ static enum osd_status copy_step(struct osd_tracked *tracked, struct osd_txn *tx
 		tracked->next.done = true;
 		return OSD_OK;
 	}
-	status = osd_txn_same(txn, source_of(tracked), tracked->other_created_ms);
+	status = osd_tracked_same_source(tracked, txn, source_of(tracked));
 	if (status == OSD_OK)
 		status = osd_tracked_walk(tracked, txn, source_of(tracked), osd_tracked_add);
 	if (status == OSD_E_NO_OBJECT) /* removed members count as missing: here the source was

@@ -236,6 +236,8 @@ static enum osd_status begin_query(struct osd_tracked *tracked, struct osd_txn *
 		status = osd_tracked_check_idle(request, txn, request->object, FIELD_OBJECT_ID);
 	if (status == OSD_OK)
 		status = check_matches(tracked, txn);
+	if (status == OSD_OK)
+		status = osd_tracked_note_source(tracked, txn, request->object);
 	/* A background command cannot return anything later. */
 	return status == OSD_OK && tracked->background ? osd_phase_set_then_get(request, txn)
 						       : status;
@@ -308,7 +310,9 @@ static enum osd_status query_step(struct osd_tracked *tracked, struct osd_txn *t
 		return empty_step(tracked, txn);
 	/* If the collection was removed meanwhile, the absence of members does not mean the end of
 	 * the matches. */
-	status = osd_object_type_of(txn, request->object, &type);
+	status = osd_tracked_same_source(tracked, txn, request->object);
+	if (status == OSD_OK)
+		status = osd_object_type_of(txn, request->object, &type);
 	if (status == OSD_E_NO_OBJECT)
 		return osd_command_fail(request, status, FIELD_OBJECT_ID);
 	if (status != OSD_OK)

@@ -57,6 +57,7 @@ static enum osd_status put_record(const struct osd_tracked *tracked, struct osd_
 	osd_wr_be(&w, state->processed, 8);					  /* 16-23 */
 	osd_wr_be(&w, state->missing, 8);					  /* 24-31 */
 	osd_wr_be(&w, state->total, 8);						  /* 32-39 */
+	osd_wr_be(&w, state->source_created_ms, 8);				  /* 40-47 */
 	osd_tracked_key(tracked, OSD_TRACKED_STATE, key);
 	return osd_txn_record_put(txn, OSD_TABLE_COMMANDS, key, sizeof(key), bytes, sizeof(bytes));
 }
@@ -76,6 +77,8 @@ bool osd_tracked_decode(const uint8_t *bytes, size_t length, struct osd_tracked 
 	state->processed = osd_rd_be(&r, 8);
 	state->missing = osd_rd_be(&r, 8);
 	state->total = osd_rd_be(&r, 8);
+	if (osd_rd_left(&r) != 0) /* an earlier release did not store it */
+		state->source_created_ms = osd_rd_be(&r, 8);
 	tracked->background = background != 0;
 	tracked->begun = tracked->claimed = true;
 	return !r.bad && version == RECORD_VERSION && background <= 1;
@@ -95,6 +98,25 @@ static enum osd_status forget(const struct osd_tracked *tracked, struct osd_txn 
 			return status;
 	}
 	return OSD_OK;
+}
+
+/* ---- the collection that is read ------------------------------------------------------------- */
+
+enum osd_status osd_tracked_note_source(struct osd_tracked *tracked, struct osd_txn *txn,
+					struct osd_object_id source)
+{
+	struct osd_object_facts facts;
+	enum osd_status status = osd_txn_facts(txn, source, false, &facts);
+
+	if (status == OSD_OK)
+		tracked->next.source_created_ms = facts.created_ms;
+	return status;
+}
+
+enum osd_status osd_tracked_same_source(const struct osd_tracked *tracked, struct osd_txn *txn,
+					struct osd_object_id source)
+{
+	return osd_txn_same(txn, source, tracked->next.source_created_ms);
 }
 
 /* ---- the page -------------------------------------------------------------------------------- */

@@ -30,6 +30,8 @@ struct osd_tracked_state {
 	uint64_t next_id; /* first id that this phase has not processed */
 	uint64_t processed, missing;
 	uint64_t total;		 /* objects to process, as counted at the first step; 0: unknown */
+	uint64_t source_created_ms; /* of the second collection that the command reads; 0: it reads
+				     * none, or a release that did not store this accepted it */
 	int64_t capacity_change; /* so far; not in the record, because a resumed command cannot
 				  * report it */
 	bool done;		 /* this was the last step */
@@ -92,6 +94,12 @@ enum osd_status osd_tracked_each(struct osd_tracked *tracked, struct osd_txn *tx
 				 const uint64_t *ids, size_t count, osd_member_fn *fn);
 /* Adds the member to the tracker. */
 osd_member_fn osd_tracked_add;
+/* Called by begin: the command will read this collection in all its steps. */
+enum osd_status osd_tracked_note_source(struct osd_tracked *tracked, struct osd_txn *txn,
+					struct osd_object_id source);
+/* Called by step: OSD_E_NO_OBJECT: another collection has the id by now, or none has. */
+enum osd_status osd_tracked_same_source(const struct osd_tracked *tracked, struct osd_txn *txn,
+					struct osd_object_id source);
 /* OSD_E_CDB_FIELD at that byte if a command is in progress on the collection. */
 enum osd_status osd_tracked_check_idle(struct osd_request *request, struct osd_txn *txn,
 				       struct osd_object_id collection, uint16_t field);
@@ -113,7 +121,7 @@ void osd_tracked_release(struct osd_tracked *tracked);
  * kind. */
 enum osd_tracked_record { OSD_TRACKED_STATE = 0, OSD_TRACKED_REQUEST = 1 };
 #define OSD_TRACKED_KEY_BYTES	21u
-#define OSD_TRACKED_STATE_BYTES 40u
+#define OSD_TRACKED_STATE_BYTES 48u
 void osd_tracked_key(const struct osd_tracked *tracked, enum osd_tracked_record kind,
 		     uint8_t key[OSD_TRACKED_KEY_BYTES]);
 /* Decodes the key of a record; false: the record is of another kind. */

@@ -91,6 +91,15 @@ class Pending:
         return self.pending.reply()
 
 
+def replace_collection(held: Held, collection: ObjectRef) -> None:
+    """Another collection gets the id.  All objects of the partition are its members."""
+    pid = collection.partition_id
+    held.osd.remove_collection(collection, with_members=True)
+    assert held.osd.create_collection(pid, collection.object_id) == collection
+    for each in held.osd.list_objects(pid):
+        held.osd.set_attributes(each, [membership(collection)])
+
+
 def set_red(collection: ObjectRef, immediate: bool = False) -> Request:
     lists = AttributeLists((), (RED,))
     return rq.set_member_attributes(collection, immediate, attributes=lists)

@@ -29,11 +29,13 @@ from tests.command.held import (
     check_aborted,
     create_tracking,
     ended,
+    replace_collection,
     set_red,
 )
 from tests.command.test_collection import membership
 from tests.conftest import MakeHarness
 from tests.expect import (
+    CHECK_CONDITION,
     OK,
     check,
 )
@@ -240,6 +242,32 @@ def test_successor_of_its_partition(kept: Held, killed: bool) -> None:
     assert (page.ended_well, page.done) == (True, 5)
     found = kept.osd.get_member_attributes(collection, [BLUE.id, green.id])
     assert [[each.value for each in one.attributes] for one in found] == [[b"blue", b""]] * 5
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("action", [QUERY, CREATE])
+def test_source_is_replaced(kept: Held, action: int, killed: bool) -> None:
+    """A command that reads a collection does not go on in another one with the same id."""
+    collection = kept.populate(5)
+    pid = collection.partition_id
+    tracker = ref(pid, 0x5_0000)
+    if action == QUERY:
+        kept.osd.create_tracking_collection(pid, tracker.object_id)
+        request = rq.query_into(collection, [], tracker.object_id, immediate=True)
+    else:
+        request = create_tracking(pid, tracker.object_id, collection.object_id)
+        request = replace(request, bits11=IMMED_TR)
+    check(kept.osd.reply(request), OK)
+    replace_collection(kept, collection)
+    if killed:
+        kept.harness.kill()
+        kept.harness.restart()
+    kept.let_go()
+    page = ended(kept.osd, tracker)
+    assert page.ended == CHECK_CONDITION
+    assert page.sense is not None
+    assert page.sense.field_pointer == (24 if action == QUERY else 40)
+    assert kept.osd.list_members(tracker) == []
 
 
 def test_store_of_the_previous_release(kept: Held, tmp_path: Path) -> None:

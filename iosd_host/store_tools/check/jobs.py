@@ -28,7 +28,7 @@ __all__ = [
 
 TELL_EVERY = 1024
 COMMAND_KEY_BYTES = Place.BYTES + 1
-COMMAND_BYTES = 40
+COMMAND_BYTES = (40, 48)  # of an earlier release, of this one
 COMPANION_BYTES = 8
 
 
@@ -209,7 +209,7 @@ def command_damage(store: Store, key: bytes, value: bytes) -> tuple[str, str]:
     there = place.object_id == ALL_OBJECTS or store.intact(place, RecordType.COLLECTION)
     if life is not Life.LIVE or not there:
         return where, "no such collection"
-    if key[-1] == 0 and (len(value) != COMMAND_BYTES or value[0] != 1):
+    if key[-1] == 0 and (len(value) not in COMMAND_BYTES or value[0] != 1):
         return where, f"a record of {len(value)} bytes"
     if key[-1] == 1 and store.db.get(Table.COMMANDS, key[:-1] + b"\0") is None:
         return where, "its CDB without its state"
