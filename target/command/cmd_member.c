@@ -87,7 +87,8 @@ struct reading {
 		uint64_t used; /* capacity */
 	} now, before;	       /* before: this batch */
 	struct osd_list_result batch;
-	uint64_t next_id;
+	uint64_t next_id;    /* 0: this is the first batch */
+	uint64_t created_ms; /* of the collection at the first batch */
 	uint64_t ids[OSD_STEP_MEMBERS];
 };
 
@@ -106,12 +107,28 @@ static enum osd_status read_member(struct reading *reading, struct osd_txn *txn,
 	return OSD_OK;
 }
 
+/* Between two batches, another collection may have got the id. */
+static enum osd_status check_collection(struct reading *reading, struct osd_txn *txn)
+{
+	struct osd_request *request = reading->ctx->request;
+	struct osd_object_facts facts;
+	enum osd_status status = osd_validate_exists(request, txn);
+
+	if (status == OSD_OK && reading->next_id)
+		return osd_txn_same(txn, request->object, reading->created_ms);
+	if (status == OSD_OK)
+		status = osd_txn_facts(txn, request->object, false, &facts);
+	if (status == OSD_OK)
+		reading->created_ms = facts.created_ms;
+	return status;
+}
+
 static enum osd_status read_batch(struct osd_txn *txn, void *arg)
 {
 	struct reading *reading = arg;
 	struct osd_request *request = reading->ctx->request;
 	struct osd_list_request list = {OSD_LIST_MEMBERS, request->object, reading->next_id};
-	enum osd_status status = osd_validate_exists(request, txn);
+	enum osd_status status = check_collection(reading, txn);
 
 	osd_txn_watch(txn, &request->aborted);
 	reading->now = reading->before;

@@ -16,6 +16,7 @@
 struct osd_query_walk {
 	struct osd_query query;	  /* criteria borrowed */
 	struct osd_place place;	  /* of the collection, where its members are */
+	uint64_t created_ms;	  /* the collection's */
 	bool whole;		  /* its members are all user objects of the partition */
 	uint64_t looked, members; /* members: their number at the beginning */
 
@@ -160,6 +161,7 @@ enum osd_status osd_query_begin(struct osd_txn *txn, const struct osd_query *que
 	memset(walk, 0, offsetof(struct osd_query_walk, value));
 	walk->query = *query;
 	walk->place = *osd_txn_members(txn);
+	walk->created_ms = osd_txn_time(txn, OSD_T_CREATED);
 	walk->whole = osd_is_objects_collection(query->collection);
 	walk->next_id = OSD_MAX(query->initial_id, 1);
 	osd_note_list_access(txn);
@@ -373,9 +375,10 @@ enum osd_status osd_query(struct osd_txn *txn, const struct osd_query *query, ui
 	}
 	if (status == OSD_OK && !done && result.next_id == 0)
 		result.next_id = where_to_go_on(walk, ids, &result);
-	/* The members of a collection that was removed meanwhile are not all that matched. */
+	/* The members of a collection that was removed meanwhile are not all that matched.  Another
+	 * one may have its id by now. */
 	if (status == OSD_OK)
-		status = osd_txn_take(txn, query->collection, false);
+		status = osd_txn_same(txn, query->collection, walk->created_ms);
 	if (status == OSD_OK)
 		*ret_result = result;
 	return status;

@@ -37,6 +37,7 @@ from tests.expect import (
     BUSY,
     CDB_FIELD,
     CHECK_CONDITION,
+    NO_OBJECT,
     OK,
     TASK_ABORTED,
     check,
@@ -207,6 +208,26 @@ def test_source_goes(held: Held, action: int) -> None:
     assert page.sense.field_pointer == (24 if action == QUERY else 40)
     held.osd.remove_collection(tracker, with_members=True)
     assert len(held.osd.list_objects(pid)) == 600
+
+
+def test_source_of_a_reader_is_replaced(held: Held) -> None:
+    """Between two of its batches, another collection gets the id."""
+    collection = held.populate(STEP + 1)
+    accessed = AttributeId(Page.COLLECTION_TIMESTAMPS, 4)
+    before = held.osd.get_attribute(collection, *accessed)
+
+    def has_begun() -> bool:
+        held.gate.unlink()
+        held.gate.touch()
+        return held.osd.get_attribute(collection, *accessed) != before
+
+    command = held.start(READERS["GET MEMBER ATTRIBUTES"](collection))
+    until(has_begun, pause=0.01)
+    held.osd.remove(held.osd.list_members(collection)[-1])  # one step removes the rest
+    held.osd.remove_collection(collection, with_members=True)
+    held.osd.create_collection(collection.partition_id, collection.object_id)
+    held.let_go()
+    check(command.reply(), NO_OBJECT)
 
 
 def test_format_ends_commands(held: Held) -> None:
