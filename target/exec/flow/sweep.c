@@ -128,7 +128,7 @@ static void begin_due(struct osd_exec *exec)
 			osd_exec_sweep_by(exec, exec->begin_msec);
 		}
 		osd_unlock(&exec->lock);
-		for (size_t i = 0; i < count; i++) {
+		for (size_t i = 0; i < count && !osd_exec_stops(exec); i++) {
 			struct release one = {exec, ids[i]};
 			enum osd_status status =
 				osd_txn_run(exec->objects, OSD_TXN_INTERNAL, release, &one);
@@ -145,7 +145,7 @@ static void begin_due(struct osd_exec *exec)
 			osd_unlock(&exec->lock);
 			failed = true;
 		}
-	} while (count == BEGIN_AT_ONCE && !failed);
+	} while (count == BEGIN_AT_ONCE && !failed && !osd_exec_stops(exec));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -154,17 +154,6 @@ void osd_flow_call_sweep(struct osd_flow *flow)
 {
 	if (!osd_helper_call(&flow->sweeper))
 		osd_flow_sweep(flow->exec);
-}
-
-/* The end of the target waits for the sweep. */
-static bool is_stopping(struct osd_exec *exec)
-{
-	bool stopping;
-
-	osd_lock(&exec->lock);
-	stopping = exec->stopping;
-	osd_unlock(&exec->lock);
-	return stopping;
 }
 
 void osd_flow_sweep(void *arg)
@@ -186,7 +175,7 @@ void osd_flow_sweep(void *arg)
 			break;
 		}
 		next_msec = expired.next_msec;
-		for (size_t i = 0; i < expired.count && !is_stopping(exec); i++) {
+		for (size_t i = 0; i < expired.count && !osd_exec_stops(exec); i++) {
 			status = try_removal(exec, expired.ids[i]);
 			expired.without += status != OSD_OK; /* this sweep could not remove it */
 			if (status == OSD_E_BUSY)
@@ -194,7 +183,7 @@ void osd_flow_sweep(void *arg)
 			else if (status != OSD_OK && !osd_status_is_gone(status))
 				failed = status;
 		}
-	} while (expired.count == OSD_EXPIRED_AT_ONCE && !is_stopping(exec));
+	} while (expired.count == OSD_EXPIRED_AT_ONCE && !osd_exec_stops(exec));
 	if (failed != OSD_OK)
 		osd_warning("cannot sweep expired jobs: %s", osd_status_info(failed)->name);
 	osd_lock(&exec->lock);

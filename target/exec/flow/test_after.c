@@ -328,6 +328,30 @@ static void test_close_under_way(void)
 	osd_objects_close(objects);
 }
 
+static bool stop_at_first(const struct osd_job *job, const void *arg)
+{
+	(void)job, (void)arg;
+	exec->stopping = true;
+	return true;
+}
+
+/* Nor until all jobs have ended that are to end, or have begun that are to begin. */
+static void test_ends_stop(void)
+{
+	struct osd_object_id jobs[3], later = submit_later();
+
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
+		CHECK(submit("alice", 0, &jobs[i]) == OSD_OK);
+	osd_exec_end_matching(exec, stop_at_first, NULL, OSD_REASON_EXPIRED);
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(jobs); i++)
+		CHECK(read_record(jobs[i]).state == OSD_STATE_QUEUED);
+	osd_lock(&exec->lock);
+	osd_exec_find(exec, later)->record.begin_msec = exec->begin_msec = 1;
+	osd_unlock(&exec->lock);
+	osd_flow_sweep(exec);
+	CHECK(read_record(later).state == OSD_STATE_HELD);
+}
+
 /* The end of the target does not wait until all records that have expired are removed. */
 static void test_sweep_stops(void)
 {
@@ -342,6 +366,8 @@ static void test_sweep_stops(void)
 	osd_unlock(&exec->lock);
 	osd_flow_sweep(exec);
 	CHECK(has_record(job));
+	exec->stopping = false;
+	test_ends_stop();
 	osd_exec_close(exec);
 	osd_objects_close(objects);
 }

@@ -317,6 +317,16 @@ void osd_exec_end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t r
 	osd_unlock(&exec->lock);
 }
 
+bool osd_exec_stops(struct osd_exec *exec)
+{
+	bool stopping;
+
+	osd_lock(&exec->lock);
+	stopping = exec->stopping;
+	osd_unlock(&exec->lock);
+	return stopping;
+}
+
 void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t reason)
 {
 	struct osd_job *job;
@@ -328,6 +338,18 @@ void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t r
 	osd_unlock(&exec->lock);
 	if (mine)
 		osd_exec_end_claimed(exec, job, reason);
+}
+
+/* The next start decides about a job that is left, as after a crash. */
+static void end_or_leave(struct osd_exec *exec, struct osd_job *job, uint16_t reason)
+{
+	if (!osd_exec_stops(exec)) {
+		osd_exec_end_claimed(exec, job, reason);
+		return;
+	}
+	osd_lock(&exec->lock);
+	osd_job_unref(job);
+	osd_unlock(&exec->lock);
 }
 
 void osd_exec_end_matching(struct osd_exec *exec,
@@ -346,6 +368,6 @@ void osd_exec_end_matching(struct osd_exec *exec,
 				claimed[count++] = job;
 		osd_unlock(&exec->lock);
 		for (size_t i = 0; i < count; i++)
-			osd_exec_end_claimed(exec, claimed[i], reason);
-	} while (count == OSD_ARRAY_SIZE(claimed));
+			end_or_leave(exec, claimed[i], reason);
+	} while (count == OSD_ARRAY_SIZE(claimed) && !osd_exec_stops(exec));
 }

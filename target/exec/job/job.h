@@ -353,10 +353,12 @@ void osd_exec_finish(struct osd_exec *exec, struct osd_job *job,
  * was asked to end, or another thread is ending or changing the job. */
 bool osd_exec_claim(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
 void osd_exec_end_claimed(struct osd_exec *exec, struct osd_job *job, uint16_t reason);
+/* Whether the target is being closed, which waits for the threads of this folder.  For loops over many jobs. */
+bool osd_exec_stops(struct osd_exec *exec);
 /* Ends one job if it has not started, or asks it to end. */
 void osd_exec_end_one(struct osd_exec *exec, struct osd_object_id id, uint16_t reason);
 /* Ends the jobs that pick selects, with this reason: at once if they have not started, else by
- * asking them to end. */
+ * asking them to end.  It leaves jobs as they are once exec->stopping is set. */
 void osd_exec_end_matching(struct osd_exec *exec,
 			   bool (*pick)(const struct osd_job *job, const void *arg),
 			   const void *arg, uint16_t reason);
