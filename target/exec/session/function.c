@@ -110,7 +110,8 @@ static void answer(struct osd_op *op, const struct entering *entering)
 
 /* Finds the function and takes its code.  A function that is replaced and removed between these two steps is found
  * again: the call has the old version or the new one. */
-static enum osd_status take(struct osd_op *op, struct entering *entering)
+static enum osd_status take(struct osd_op *op, struct entering *entering,
+			    struct osd_function_code **ret_code)
 {
 	struct osd_session *session = op->session;
 	enum osd_status status = find(op, entering);
@@ -118,7 +119,7 @@ static enum osd_status take(struct osd_op *op, struct entering *entering)
 	for (int i = 0; i < TAKE_ATTEMPTS && status == OSD_OK; i++) {
 		const struct osd_function before = entering->function;
 
-		status = osd_function_code(session->host->functions, &before, &session->code);
+		status = osd_function_code(session->host->functions, &before, ret_code);
 		if (status != OSD_E_NO_FUNCTION && status != OSD_E_FUNCTION_INACTIVE)
 			return status;
 		if (find(op, entering) != OSD_OK || osd_function_same(&before, &entering->function))
@@ -128,9 +129,11 @@ static enum osd_status take(struct osd_op *op, struct entering *entering)
 	return status == OSD_OK ? OSD_E_FUNCTION_INACTIVE : status;
 }
 
-/* The bytes of the code count as read: reading them costs the target as much. */
+/* The bytes of the code count as read: reading them costs the target as much.  A refusal leaves the session as it was:
+ * the script cannot read code that it may not call. */
 enum osd_status osd_op_enter(struct osd_op *op)
 {
+	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
 	struct osd_session *session = op->session;
 	struct entering entering = {0};
 	enum osd_status status = read_names(op, &entering);
@@ -145,16 +148,17 @@ enum osd_status osd_op_enter(struct osd_op *op)
 		status = choose_partition(op, &entering);
 	if (status != OSD_OK)
 		return status;
-	forget_code(session);
-	status = take(op, &entering);
-	if (status == OSD_OK && osd_box_is(session->code->bytes, session->code->length)) {
+	status = take(op, &entering, &code);
+	if (status == OSD_OK && osd_box_is(code->bytes, code->length)) {
 		op->why = "its code is encrypted: only EXECUTE FUNCTION can call it";
 		status = OSD_E_PERMISSION;
 	}
 	if (status == OSD_OK)
-		status = osd_session_count_io(session, &session->bytes_read, session->code->length);
+		status = osd_session_count_io(session, &session->bytes_read, code->length);
 	if (status != OSD_OK)
 		return status;
+	forget_code(session);
+	session->code = OSD_STEAL(code);
 	answer(op, &entering);
 	if (!session->plain)
 		osd_used_note(&session->used, entering.function.id, OSD_USED_FUNCTION);

@@ -239,6 +239,43 @@ static void test_names(void)
 	osd_session_release(&session);
 }
 
+static const char *piece(struct osd_session *session)
+{
+	CHECK_EQ(ask(session, (struct osd_call){.op = OSD_CALL_CODE}), OSD_ANSWER_OK);
+	return (const char *)body();
+}
+
+/* Stands for encrypted code, which only the sandbox of a call would get in the clear. */
+static void store_box(void)
+{
+	const struct osd_function_name name = {PARTITION, 0, (const uint8_t *)"sealed", 6};
+	struct osd_function function;
+	struct osd_function_code *code;
+
+	store("sealed", OSD_FUNCTION_NONE, 200);
+	CHECK_EQ(osd_function_find(functions, &name, &function), OSD_OK);
+	CHECK_EQ(osd_function_code(functions, &function, &code), OSD_OK);
+	memcpy(code->bytes, "\x89iosdbox\x01", 9); /* as it is kept in memory */
+	osd_function_code_put(code);
+}
+
+/* A function that cannot be entered changes nothing: its code cannot be read. */
+static void test_refused(void)
+{
+	struct osd_session session = start(UINT64_MAX);
+
+	store_box();
+	CHECK_EQ(enter(&session, "sealed"), OSD_ANSWER_PERMISSION);
+	CHECK_EQ(ask(&session, (struct osd_call){.op = OSD_CALL_CODE}), OSD_ANSWER_INVALID);
+	CHECK_EQ(enter(&session, "reads"), OSD_ANSWER_OK);
+	CHECK_EQ(enter(&session, "sealed"), OSD_ANSWER_PERMISSION);
+	CHECK(piece(&session)[0] == 'r');
+	CHECK_EQ(enter(&session, "nobody"), OSD_ANSWER_NOT_FOUND);
+	CHECK(piece(&session)[0] == 'r');
+	CHECK_EQ(session.depth, 1);
+	osd_session_release(&session);
+}
+
 static void test_code_counts_as_read(void)
 {
 	struct osd_session session = start(LONG);
@@ -267,6 +304,7 @@ int main(void)
 	test_bottom();
 	test_depth();
 	test_names();
+	test_refused();
 	test_code_counts_as_read();
 	test_without_functions();
 	osd_functions_close(functions);
