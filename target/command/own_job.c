@@ -81,5 +81,6 @@ enum osd_status osd_own_job_inside(const struct osd_request *request, struct osd
 	enum osd_status status = osd_exec_owner_in(request->security.exec, txn, id, &owner);
 
 	*ret_own = status == OSD_OK && same_audit(request, &owner);
-	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	/* Nobody owns a job whose record is damaged. */
+	return status == OSD_E_NO_OBJECT || status == OSD_E_MEDIUM ? OSD_OK : status;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* recover.c -- takes up the jobs of the target's last run.  A queued job is
  * queued again.  A job that was to be killed is CANCELLED.  A job that was running gets another
- * attempt if it has written nothing or may run twice; otherwise it is SANDBOX_LOST. */
+ * attempt if it has written nothing or may run twice; otherwise it is SANDBOX_LOST.  One that cannot be
+ * taken up keeps no others: it has FAILED.  If not even its record can be read, it stays as it is. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -127,6 +129,24 @@ static bool note_job(void *arg, const struct osd_job_record *record)
 	return !found->no_memory;
 }
 
+/* The record stays for "osd target check" and "repair".  A member of an array may have run, so it does not
+ * begin anew. */
+static bool note_damaged(void *arg, struct osd_object_id id)
+{
+	const struct found *found = arg;
+	const struct osd_job *head = found->arrays ? found->arrays->head : NULL;
+	struct osd_job_record lost = {.id = id, .state = OSD_STATE_SANDBOX_LOST};
+
+	osd_error("the record of job %#llx/%#llx is damaged: the job stays as it is",
+		  (unsigned long long)id.partition_id, (unsigned long long)id.object_id);
+	if (head && id.partition_id == head->record.id.partition_id &&
+	    id.object_id - head->record.id.object_id - 1 < head->record.array.count) {
+		lost.array.object_id = head->record.id.object_id;
+		osd_array_count(head->array, &lost);
+	}
+	return true;
+}
+
 static int by_sequence(const void *a, const void *b)
 {
 	uint64_t x = ((const struct osd_job_record *)a)->sequence;
@@ -233,6 +253,31 @@ static void note_lost(struct osd_exec *exec, const struct osd_job_record *record
 		osd_array_count(head->array, record);
 }
 
+/* Ends a job that cannot be taken up.  If its end cannot be stored, the next start tries again. */
+static enum osd_status give_up(struct osd_exec *exec, struct osd_job_record *record,
+			       enum osd_status why)
+{
+	struct osd_job_record ended = *record;
+	enum osd_status status;
+
+	if (why == OSD_OK || why == OSD_E_NO_MEMORY)
+		return why;
+	osd_job_record_end(&ended, OSD_STATE_FAILED, OSD_REASON_INTERNAL);
+	snprintf(ended.message, sizeof(ended.message), "not taken up after a restart: %s",
+		 osd_status_info(why)->meaning);
+	status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, write_lost,
+			     &(struct lost){exec, &ended});
+	osd_error("job %#llx/%#llx cannot be taken up: %s; it %s",
+		  (unsigned long long)ended.id.partition_id, (unsigned long long)ended.id.object_id,
+		  osd_status_info(why)->meaning,
+		  status == OSD_OK ? "has FAILED" : "stays as it is until the next start");
+	if (ended.flags & OSD_JOB_MEMBER)
+		note_lost(exec, &ended);
+	if (status == OSD_OK)
+		*record = ended;
+	return OSD_OK;
+}
+
 static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_record *record)
 {
 	bool wrote = record->flags & OSD_JOB_WROTE, killed = record->flags & OSD_JOB_KILL_ASKED;
@@ -248,7 +293,7 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	if (osd_job_state_terminal(record->state)) {
 		exec->pools->lost += !killed;
 		status = measure_output(exec, record);
-		if (status == OSD_OK)
+		if (status != OSD_E_NO_MEMORY) /* else it has the length that was stored last */
 			status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, write_lost,
 					     &(struct lost){exec, record});
 		if (status == OSD_OK)
@@ -262,8 +307,10 @@ static enum osd_status recover_running(struct osd_exec *exec, struct osd_job_rec
 	status = erase_output(exec, record->id);
 	if (status == OSD_OK)
 		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL, start_over, record);
+	if (status != OSD_OK)
+		return status;
 	record->result_object = 0;
-	return status == OSD_OK ? readmit(exec, record) : status;
+	return readmit(exec, record);
 }
 
 /* Records written by a release that did not charge for jobs. */
@@ -298,7 +345,7 @@ static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
 	found->count = found->charge_count = found->uncounted_count = 0;
 	osd_stored_clear(&found->exec->stored);
 	drop_arrays(found);
-	status = osd_job_record_each(txn, note_job, found);
+	status = osd_job_record_each(txn, note_job, note_damaged, found);
 	if (status == OSD_OK && found->no_memory)
 		status = OSD_E_NO_MEMORY;
 	return status == OSD_OK ? count_uncounted(txn, found) : status;
@@ -329,10 +376,16 @@ static enum osd_status adopt_companions(struct osd_exec *exec, const struct foun
 {
 	enum osd_status status = OSD_OK;
 
-	for (size_t i = 0; i < found->uncounted_count && status == OSD_OK; i++)
+	for (size_t i = 0; i < found->uncounted_count && status != OSD_E_NO_MEMORY; i++) {
 		status = osd_txn_run(exec->objects, OSD_TXN_INTERNAL | OSD_TXN_NO_TIMESTAMPS,
 				     adopt_companion, &found->uncounted[i]);
-	return status;
+		if (status != OSD_OK)
+			osd_error("the result of job %#llx/%#llx is not marked as its own: %s",
+				  (unsigned long long)found->uncounted[i].partition_id,
+				  (unsigned long long)found->uncounted[i].object_id,
+				  osd_status_info(status)->meaning);
+	}
+	return status == OSD_E_NO_MEMORY ? status : OSD_OK;
 }
 
 static void charge_found(struct osd_exec *exec, const struct found *found)
@@ -354,6 +407,7 @@ static enum osd_status recover_heads(struct osd_exec *exec, const struct found *
 					     array);
 		if (status == OSD_OK)
 			status = admit(exec, array->head);
+		status = give_up(exec, &array->head->record, status);
 	}
 	return status;
 }
@@ -363,8 +417,8 @@ static enum osd_status recover_job(struct osd_exec *exec, struct osd_job_record 
 {
 	leap(exec, record);
 	if (osd_job_state_waits(record->state) && !is_orphan(exec, record))
-		return readmit(exec, record);
-	return recover_running(exec, record);
+		return give_up(exec, record, readmit(exec, record));
+	return give_up(exec, record, recover_running(exec, record));
 }
 
 /* Called before any client can read a job.  An array that has not ended shows the last waiting
@@ -401,7 +455,8 @@ enum osd_status osd_exec_recover(struct osd_exec *exec)
 	}
 	for (struct osd_array *array = found.arrays; array && status == OSD_OK;
 	     array = array->next_found)
-		status = osd_array_admit_rest(array);
+		if (array->head->in_table)
+			status = osd_array_admit_rest(array);
 	if (status == OSD_OK)
 		status = osd_after_recover(exec);
 	if (status == OSD_OK)

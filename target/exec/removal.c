@@ -57,29 +57,37 @@ static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id
 	return status;
 }
 
-static bool gather(void *arg, const struct osd_job_record *record)
+static bool gather_one(struct gathered *gathered, struct osd_object_id id, bool ended)
 {
-	struct gathered *gathered = arg;
-
-	if (gathered->partition_id && record->id.partition_id != gathered->partition_id)
+	if (gathered->partition_id && id.partition_id != gathered->partition_id)
 		return true;
-	if (gathered->partition_id && !osd_job_state_terminal(record->state))
-		gathered->status = check_over(gathered->exec, record->id);
+	if (gathered->partition_id && !ended)
+		gathered->status = check_over(gathered->exec, id);
 	if (gathered->status != OSD_OK)
 		return false;
 	if (!OSD_MAKE_ROOM(gathered->ids, gathered->count, gathered->capacity)) {
 		gathered->status = OSD_E_NO_MEMORY;
 		return false;
 	}
-	gathered->ids[gathered->count++] = record->id;
+	gathered->ids[gathered->count++] = id;
 	return true;
+}
+
+static bool gather(void *arg, const struct osd_job_record *record)
+{
+	return gather_one(arg, record->id, osd_job_state_terminal(record->state));
+}
+
+static bool gather_damaged(void *arg, struct osd_object_id id)
+{
+	return gather_one(arg, id, false);
 }
 
 static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn,
 				      uint64_t partition_id)
 {
 	struct gathered gathered = {.exec = exec, .partition_id = partition_id, .status = OSD_OK};
-	enum osd_status status = osd_job_record_each(txn, gather, &gathered);
+	enum osd_status status = osd_job_record_each(txn, gather, gather_damaged, &gathered);
 
 	if (status == OSD_OK)
 		status = gathered.status;
@@ -89,6 +97,9 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 		status = osd_job_record_get(txn, gathered.ids[i], &record);
 		if (status == OSD_OK)
 			status = osd_flow_forget(exec, txn, &record);
+		else if (status == OSD_E_MEDIUM) /* damaged: only its id is known */
+			status = osd_job_record_delete(
+				txn, &(struct osd_job_record){.id = gathered.ids[i]});
 	}
 	free(gathered.ids);
 	return status;

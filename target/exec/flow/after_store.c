@@ -158,6 +158,10 @@ static enum osd_status look_up(struct osd_txn *txn, void *arg)
 		struct osd_job_record record;
 		enum osd_status status = get_record(look->exec, txn, edge->on.id, &record);
 
+		if (status == OSD_E_MEDIUM) { /* damaged: it may be repaired, and the job waits */
+			edge->found = 0;
+			continue;
+		}
 		if (status != OSD_OK && status != OSD_E_NO_OBJECT)
 			return status;
 		if (status == OSD_E_NO_OBJECT || record.sequence != edge->on.sequence)

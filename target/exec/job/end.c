@@ -126,7 +126,7 @@ enum osd_status osd_job_write_end(struct osd_exec *exec, struct osd_txn *txn,
 	struct osd_job_record ended = *record;
 	uint64_t charged;
 
-	if (status == OSD_OK)
+	if (status == OSD_OK || status == OSD_E_NO_OBJECT) /* a damaged store has lost the object */
 		status = charge_end(exec, txn, &ended, NULL, &charged);
 	return status == OSD_OK ? put_end(txn, &ended, NULL, charged) : status;
 }

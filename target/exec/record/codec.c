@@ -31,6 +31,7 @@ enum tag {
 
 #define LENGTH_AT  2 /* bytes of the whole record: none may be missing, a field of rights least of all */
 #define FIELD_HEAD 4 /* bytes: tag, length */
+#define VERSION_MAX 255 /* of later releases: a greater number is damage */
 
 /* Tag, member of the record. */
 #define TEXTS(X)                                                                                   \
@@ -253,6 +254,25 @@ static void read_fields(struct osd_rd *r, struct osd_job_record *record)
 	}
 }
 
+/* Whether a record that does not decode is whole, with a field that a later release wrote and this one must not
+ * skip. */
+static bool has_later_field(const uint8_t *bytes, size_t length)
+{
+	struct osd_rd r = osd_rd_init(bytes, length);
+	bool later = false;
+
+	if (osd_rd_be(&r, 2) != OSD_JOB_RECORD_VERSION)
+		return false;
+	osd_rd_bytes(&r, HEAD_BYTES - 2);
+	while (!r.bad && osd_rd_left(&r) != 0) {
+		unsigned tag = (unsigned)osd_rd_be(&r, 2);
+
+		later |= tag >= TAG_MUST_UNDERSTAND && tag != TAG_FUNCTION;
+		osd_rd_bytes(&r, osd_rd_be(&r, 2));
+	}
+	return later && !r.bad;
+}
+
 enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 				      struct osd_job_record *ret_record)
 {
@@ -260,11 +280,12 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 	struct osd_job_record record = {0};
 	unsigned version = (unsigned)osd_rd_be(&r, 2);
 
-	if (version < 1 || version > OSD_JOB_RECORD_VERSION) {
+	if (version > OSD_JOB_RECORD_VERSION && version <= VERSION_MAX)
 		return osd_internal("a job's record has version %u, which this release (up to %d) does "
 				    "not know: use the release that wrote it, or a later one",
 				    version, OSD_JOB_RECORD_VERSION);
-	}
+	if (version < 1 || version > OSD_JOB_RECORD_VERSION)
+		return OSD_E_MEDIUM;
 	if (version == OSD_JOB_RECORD_VERSION) {
 		read_head(&r, length, &record);
 		read_fields(&r, &record);
@@ -272,8 +293,9 @@ enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 		osd_job_record_read_earlier(&r, version, &record);
 	}
 	if (r.bad || osd_rd_left(&r) != 0 || !osd_job_state_is_known(record.state))
-		return osd_internal("the record of job 0x%" PRIx64 "/0x%" PRIx64 " is damaged",
-				    record.id.partition_id, record.id.object_id);
+		return has_later_field(bytes, length)
+			       ? osd_internal("a later release wrote the record of a job")
+			       : OSD_E_MEDIUM;
 	*ret_record = record;
 	return OSD_OK;
 }

@@ -325,8 +325,8 @@ struct osd_job_predecessor {
 /* Returns the length, which is never more than half of OSD_JOB_RECORD_MAX. */
 size_t osd_job_record_encode(const struct osd_job_record *record,
 			     uint8_t bytes[OSD_JOB_RECORD_MAX]);
-/* OSD_E_INTERNAL: damaged, or written by a later release in a form that this one must not read; then the
- * reason is logged.  The record is untouched. */
+/* OSD_E_MEDIUM: damaged; OSD_E_INTERNAL: written by a later release in a form that this one must not read.  The
+ * record is untouched. */
 enum osd_status osd_job_record_decode(const uint8_t *bytes, size_t length,
 				      struct osd_job_record *ret_record);
 
@@ -336,10 +336,11 @@ enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
 				   struct osd_job_record *ret_record);
 /* Deletes the record, its payloads, code, key and place in the expiry order.  An absent part is no error. */
 enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record);
-/* Calls fn for each record until it returns false.  fn must not use the transaction. */
+/* Calls fn for each record until it returns false, and damaged in place of fn for one that is damaged.  They must not
+ * use the transaction.  OSD_E_INTERNAL: a later release wrote a record. */
 enum osd_status osd_job_record_each(struct osd_txn *txn,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
-				    void *arg);
+				    bool (*damaged)(void *arg, struct osd_object_id id), void *arg);
 /* Finished jobs that have expired at now_msec, without the first ones. */
 #define OSD_EXPIRED_AT_ONCE 64
 struct osd_expired_jobs {

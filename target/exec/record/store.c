@@ -119,29 +119,45 @@ enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
 
 struct each {
 	bool (*fn)(void *arg, const struct osd_job_record *record);
+	bool (*damaged)(void *arg, struct osd_object_id id);
 	void *arg;
 	enum osd_status status;
 };
+
+static struct osd_object_id id_of(const uint8_t *key, size_t key_length)
+{
+	struct osd_rd r = osd_rd_init(key + 1, key_length - 1);
+	uint64_t partition_id = osd_rd_be(&r, 8);
+
+	return (struct osd_object_id){partition_id, osd_rd_be(&r, 8)};
+}
 
 static bool each_record(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
 			size_t length)
 {
 	struct each *each = arg;
 	struct osd_job_record record;
+	struct osd_object_id id;
 
 	if (key_length < 1 || key[0] > KEY_RECORD)
 		return false;
 	if (key[0] != KEY_RECORD)
 		return true;
+	id = id_of(key, key_length);
 	each->status = osd_job_record_decode(value, length, &record);
-	return each->status == OSD_OK && each->fn(each->arg, &record);
+	if (each->status == OSD_OK && osd_same_id(record.id, id))
+		return each->fn(each->arg, &record);
+	if (each->status != OSD_OK && each->status != OSD_E_MEDIUM)
+		return false;
+	each->status = OSD_OK;
+	return each->damaged(each->arg, id);
 }
 
 enum osd_status osd_job_record_each(struct osd_txn *txn,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
-				    void *arg)
+				    bool (*damaged)(void *arg, struct osd_object_id id), void *arg)
 {
-	struct each each = {fn, arg, OSD_OK};
+	struct each each = {fn, damaged, arg, OSD_OK};
 	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_record, &each);
 
 	return status != OSD_OK ? status : each.status;

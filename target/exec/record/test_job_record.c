@@ -228,6 +228,54 @@ static bool count_record(void *arg, const struct osd_job_record *record)
 	return true;
 }
 
+static bool count_damaged(void *arg, struct osd_object_id id)
+{
+	*(size_t *)arg += 100 * (id.object_id == 0x10007);
+	return true;
+}
+
+/* What a walk finds in these bytes: 1: the record; 100: a damaged one; 0: one that a later release
+ * wrote it. */
+static size_t found_as(struct osd_txn *txn, struct osd_object_id id, const uint8_t *bytes,
+		       size_t length)
+{
+	uint8_t key[17] = {1}; /* KEY_RECORD of store.c */
+	size_t seen = 0;
+	enum osd_status status;
+
+	osd_put_be(key + 1, id.partition_id, 8);
+	osd_put_be(key + 9, id.object_id, 8);
+	CHECK(osd_txn_record_put(txn, OSD_TABLE_JOBS, key, sizeof(key), bytes, length) == OSD_OK);
+	status = osd_job_record_each(txn, count_record, count_damaged, &seen);
+	CHECK((status == OSD_OK) == (seen != 0));
+	return seen;
+}
+
+static void test_damaged(struct osd_txn *txn, const struct osd_job_record *record)
+{
+	struct osd_job_record other = *record;
+	uint8_t bytes[OSD_JOB_RECORD_MAX];
+	size_t length = osd_job_record_encode(record, bytes);
+
+	CHECK_EQ(found_as(txn, record->id, bytes, length), 1);
+	CHECK_EQ(found_as(txn, record->id, bytes, 1), 100);
+	CHECK_EQ(found_as(txn, record->id, bytes, length - 1), 100);
+	osd_put_be(bytes, 0x4000, 2);
+	CHECK_EQ(found_as(txn, record->id, bytes, length), 100);
+	osd_put_be(bytes, OSD_JOB_RECORD_VERSION + 1, 2);
+	CHECK_EQ(found_as(txn, record->id, bytes, length), 0);
+	osd_put_be(bytes, OSD_JOB_RECORD_VERSION, 2);
+	osd_put_be(bytes + length, 0x8ffe, 2);
+	osd_put_be(bytes + length + 2, 0, 2);
+	osd_put_be(bytes + 2, length + 4, 2);
+	CHECK_EQ(found_as(txn, record->id, bytes, length + 4), 0);
+	other.id.object_id++;
+	length = osd_job_record_encode(&other, bytes);
+	CHECK_EQ(found_as(txn, record->id, bytes, length), 100);
+	length = osd_job_record_encode(record, bytes);
+	CHECK_EQ(found_as(txn, record->id, bytes, length), 1);
+}
+
 static void test_code(struct osd_txn *txn, const struct osd_job_record *record)
 {
 	static uint8_t code[200000], back[200005];
@@ -332,10 +380,11 @@ int main(void)
 	test_expiry(txn, &record);
 	test_key(txn, &record);
 	test_companion(txn, &record);
-	CHECK(osd_job_record_each(txn, count_record, &seen) == OSD_OK && seen == 1);
+	CHECK(osd_job_record_each(txn, count_record, count_damaged, &seen) == OSD_OK && seen == 1);
+	test_damaged(txn, &record);
 	CHECK(osd_job_record_delete(txn, &record) == OSD_OK);
 	seen = 0;
-	CHECK(osd_job_record_each(txn, count_record, &seen) == OSD_OK && seen == 0);
+	CHECK(osd_job_record_each(txn, count_record, count_damaged, &seen) == OSD_OK && seen == 0);
 	CHECK(osd_job_companion_find(txn, (struct osd_object_id){0x10000, record.result_object},
 				     &back.id) == OSD_E_NO_OBJECT);
 	for (uint32_t n = 0; n < 2; n++)

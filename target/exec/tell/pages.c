@@ -112,6 +112,8 @@ static enum osd_status get_view(struct osd_exec *exec, struct osd_txn *txn, stru
 	v->record = &v->own;
 	if (!job && !ended)
 		status = osd_job_record_get(txn, id, &v->own);
+	if (status == OSD_E_MEDIUM) /* damaged: the same command may read the pages of other jobs */
+		status = OSD_E_NO_OBJECT;
 	if (status == OSD_E_NO_OBJECT)
 		v->own = (struct osd_job_record){.id = id};
 	else if (status == OSD_OK)
