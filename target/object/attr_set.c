@@ -39,14 +39,15 @@ static enum osd_status charge_growth(struct osd_txn *txn, struct osd_object *obj
 	uint64_t before = txn->length_set	    ? txn->record.length
 			  : object == txn->changing ? txn->changing_length
 						    : atomic_load(&object->length);
+	enum osd_status untrimmed = atomic_load(&object->untrimmed);
 
 	*ret_charged = 0;
 	if (length <= before)
 		return OSD_OK;
 	if (length > txn->record.max_length)
 		return OSD_E_QUOTA;
-	if (atomic_load(&object->untrimmed)) /* bytes that could not be cut off would reappear */
-		return OSD_E_MEDIUM;
+	if (untrimmed) /* bytes that could not be cut off would reappear */
+		return untrimmed == OSD_E_NO_SPACE ? OSD_E_NO_SPACE : OSD_E_MEDIUM;
 	*ret_charged = length - before;
 	return osd_charge(txn->objects, object->account, *ret_charged, false);
 }

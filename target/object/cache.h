@@ -54,7 +54,9 @@ struct osd_object {
 	_Atomic uint64_t reserved_bytes, recorded_length; /* as committed */
 	_Atomic uint64_t generation, spare_generation;
 	_Atomic bool has_files, length_rules;
-	_Atomic bool untrimmed;	 /* the files may have bytes beyond length; cut before it grows */
+	/* enum osd_status: why the files do not fit the length.  They may have bytes beyond it, which are
+	 * cut before it grows.  OSD_OK: they fit. */
+	_Atomic unsigned char untrimmed;
 	_Atomic bool spare_left; /* files of spare_generation could not be removed */
 	_Atomic bool unfinished; /* OSD_REC_UNFINISHED, as committed */
 	_Atomic bool stacked;	 /* OSD_REC_STACKED (stack.h) */

@@ -209,7 +209,7 @@ static void undo(struct change_run *run)
 	osd_punch_undo(object, &run->punch);
 	if (run->new_length <= run->old_length)
 		return;
-	object->untrimmed = osd_object_fit_files(object, run->old_length) != OSD_OK;
+	object->untrimmed = osd_object_fit_files(object, run->old_length);
 	osd_uncharge(object->objects, object->account, run->new_length - run->old_length);
 }
 

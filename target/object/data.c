@@ -133,7 +133,9 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 		return OSD_E_WOULD_BLOCK;
 	if (wanted) {
 		status = osd_tier_read(&object->file, offset, buffer, wanted,
-				       nowait ? OSD_DATA_READ_NOWAIT : 0, &got);
+				       (nowait ? OSD_DATA_READ_NOWAIT : 0) |
+					       (may_lack_files(object) ? OSD_TIER_HOLES : 0),
+				       &got);
 		if (status == OSD_E_NO_OBJECT)
 			status = may_lack_files(object) ? OSD_OK : OSD_E_MEDIUM;
 		if (status != OSD_OK)
@@ -472,7 +474,7 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 		return status;
 	if (object->untrimmed) {
 		status = osd_object_fit_files(object, length);
-		object->untrimmed = status != OSD_OK;
+		object->untrimmed = status;
 	}
 	if (status == OSD_OK && (new_length > object->reserved_bytes || object->length_rules))
 		status = reserve(object, new_length);

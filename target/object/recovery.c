@@ -275,7 +275,7 @@ static enum osd_status longest_without_head(struct osd_object *object,
 	*ret_stat = (struct osd_data_stat){
 		.size = tail ? object->file.head_bytes + tail
 			     : OSD_MIN(object->reserved_bytes, object->file.head_bytes)};
-	object->untrimmed = true;
+	object->untrimmed = OSD_E_HEAD_ABSENT;
 	return OSD_OK;
 }
 
@@ -301,7 +301,7 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		osd_object_set_length(object, stat.size);
 		osd_charge_committed(objects, object->account, stat.size - before);
 	} else if (status == OSD_OK && stat.size != atomic_load(&object->length)) {
-		object->untrimmed = true;
+		object->untrimmed = OSD_E_MEDIUM; /* until it is settled, which is next */
 	}
 	if (status == OSD_OK)
 		status = osd_object_make_due(object); /* its version may be another one than before */

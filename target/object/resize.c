@@ -28,7 +28,7 @@ void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t le
 	object->length_rules = true;
 	atomic_store(&object->version_stale, true);
 	object->reserved_bytes = object->recorded_length = length;
-	object->untrimmed = osd_object_fit_files(object, length) != OSD_OK;
+	object->untrimmed = osd_object_fit_files(object, length);
 	osd_object_set_length(object, length);
 	osd_uncharge(object->objects, object->account, old_length - length);
 }
@@ -63,7 +63,7 @@ static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned
 		osd_cache_note_open(object);
 	} else {
 		osd_uncharge(object->objects, object->account, length - old_length);
-		object->untrimmed = true;
+		object->untrimmed = status;
 	}
 	return status;
 }
@@ -134,7 +134,7 @@ static enum osd_status grow_files(struct osd_object *object, const struct osd_co
 		status = osd_object_fit_files(object, atomic_load(&object->length));
 	if (status != OSD_OK)
 		return status;
-	object->untrimmed = false;
+	object->untrimmed = OSD_OK;
 	if (!object->has_files) {
 		object->file.head_bytes = to->head_bytes;
 		object->file.head_on = to->head_on;
@@ -147,15 +147,15 @@ static enum osd_status grow_files(struct osd_object *object, const struct osd_co
 	return status;
 }
 
-/* Sets the new length in memory.  If the files did not follow now, they do when the object is settled;
- * until then the length in the record rules over them. */
-static void be_longer(struct osd_object *object, uint64_t length, bool fits)
+/* Sets the new length in memory.  If the files did not follow now (status), they do when the object is
+ * settled; until then the length in the record rules over them. */
+static void be_longer(struct osd_object *object, uint64_t length, enum osd_status status)
 {
 	osd_charge_committed(object->objects, object->account,
 			     length - atomic_load(&object->length));
 	object->length_rules = true;
 	atomic_store(&object->version_stale, true);
-	object->untrimmed = !fits;
+	object->untrimmed = status;
 	object->reserved_bytes = object->recorded_length = length;
 	osd_object_set_length(object, length);
 }
@@ -175,7 +175,7 @@ static bool truncate_committed(struct osd_object *object, const struct osd_commi
 		status = grow_files(object, to);
 		if (status == OSD_E_NO_SPACE && !again)
 			return false;
-		be_longer(object, length, status == OSD_OK);
+		be_longer(object, length, status);
 		if (again &&
 		    osd_object_change_record(object, false, change_length, &length, NULL) != OSD_OK)
 			object->recorded_length = old_length; /* to be written when settled */
@@ -332,7 +332,8 @@ void osd_punch_done(struct osd_object *object, struct osd_punch *punch, uint64_t
 	object->spare_generation = old_name.generation;
 	osd_version_generation(object);
 	object->reserved_bytes = object->recorded_length = punch->length;
-	object->length_rules = object->untrimmed = false;
+	object->length_rules = false;
+	object->untrimmed = OSD_OK;
 	atomic_store(&object->version_stale, true);
 	osd_object_set_length(object, punch->length);
 	if (old_length > punch->length)

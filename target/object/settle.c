@@ -93,7 +93,7 @@ static enum osd_status settle_all(struct osd_object *object, bool durable)
 
 	if (object->untrimmed) {
 		status = osd_object_fit_files(object, atomic_load(&object->length));
-		object->untrimmed = status != OSD_OK;
+		object->untrimmed = status;
 	}
 	if (status == OSD_OK && object->spare_generation)
 		status = osd_object_remove_spare(object);

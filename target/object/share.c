@@ -65,7 +65,6 @@ void osd_object_unshare(struct osd_object *object)
 
 	osd_object_lock_still(object, &range);
 	if (atomic_fetch_sub(&object->shares, 1) == 1 && object->length_rules)
-		object->untrimmed =
-			osd_object_fit_files(object, atomic_load(&object->length)) != OSD_OK;
+		object->untrimmed = osd_object_fit_files(object, atomic_load(&object->length));
 	osd_object_unlock_read(object, &range);
 }

@@ -113,16 +113,18 @@ static size_t in_head(const struct osd_tier_file *file, uint64_t offset, size_t 
 	return offset >= file->head_bytes ? 0 : (size_t)OSD_MIN(length, file->head_bytes - offset);
 }
 
-/* If the object is long enough to need one of two files, that file must exist: otherwise bytes have
- * been lost.  Of one file the caller knows. */
-static enum osd_status open_to_read(struct osd_tier_file *file, bool tail, struct osd_data_op *op)
+/* If the object is long enough to need one of two files, that file must exist, or be a hole: otherwise
+ * bytes have been lost.  Of one file the caller knows. */
+static enum osd_status open_to_read(struct osd_tier_file *file, bool tail, struct osd_data_op *op,
+				    bool holes)
 {
 	enum osd_status status =
 		op->length ? osd_tier_open_part(file, tail, false, &op->file) : OSD_OK;
 
-	if (status == OSD_E_NO_OBJECT && osd_tier_has_tail(file))
-		return osd_tier_of_half(file, tail, OSD_E_MEDIUM);
-	return status;
+	if (status != OSD_E_NO_OBJECT || !osd_tier_has_tail(file))
+		return status;
+	op->length = 0;
+	return holes ? OSD_OK : osd_tier_of_half(file, tail, OSD_E_MEDIUM);
 }
 
 static enum osd_status both_ended(const struct osd_tier_file *file, const struct osd_data_op *head,
@@ -136,20 +138,22 @@ enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void 
 			      size_t length, unsigned flags, size_t *ret_read)
 {
 	size_t first = in_head(file, offset, length);
+	unsigned data_flags = flags & ~OSD_TIER_HOLES;
+	bool holes = flags & OSD_TIER_HOLES;
 	struct osd_data_op head = {.act = OSD_DATA_READ,
 				   .offset = offset,
 				   .buffer = buffer,
 				   .length = first,
-				   .flags = flags},
+				   .flags = data_flags},
 			   tail = {.act = OSD_DATA_READ,
 				   .offset = offset + first - file->head_bytes,
 				   .buffer = (uint8_t *)buffer + first,
 				   .length = length - first,
-				   .flags = flags};
-	enum osd_status status = open_to_read(file, false, &head);
+				   .flags = data_flags};
+	enum osd_status status = open_to_read(file, false, &head, holes);
 
 	if (status == OSD_OK)
-		status = open_to_read(file, true, &tail);
+		status = open_to_read(file, true, &tail, holes);
 	if (status != OSD_OK)
 		return status;
 	osd_data_both(flags & OSD_DATA_READ_NOWAIT ? NULL : file->tier->both, &head, &tail);

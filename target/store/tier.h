@@ -67,7 +67,9 @@ void osd_tier_close_handles(struct osd_tier_handles *handles);
 /* Detaches and closes the open handles. */
 void osd_tier_shut(struct osd_tier_file *file);
 /* *ret_read is less than length only at the end of the written data; holes are zeros.  flags: those
- * of osd_data_read.  OSD_E_NO_OBJECT: there is one file at most, and it does not exist. */
+ * of osd_data_read, and OSD_TIER_HOLES: of two files one or both may be missing, and are holes.
+ * OSD_E_NO_OBJECT: there is one file at most, and it does not exist. */
+#define OSD_TIER_HOLES 0x100u
 enum osd_status osd_tier_read(struct osd_tier_file *file, uint64_t offset, void *buffer,
 			      size_t length, unsigned flags, size_t *ret_read);
 /* Called before a copy of the first length bytes: a missing file has been lost, and the copy would have

@@ -13,6 +13,8 @@ from pyosd import requests as rq
 from pyosd.commands import Commands
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH
+from pyosd.wire.cdb import AttributeLists
+from tests.expect import QUOTA, check
 from tests.harness import Harness, program
 from tests.tiers.placement import (
     HDD,
@@ -179,4 +181,47 @@ def test_only_the_hard_disk_is_full(tmp_path: Path) -> None:
         write = rq.write(small, 0, b"s" * 100)
         until(lambda: osd.reply(write).error is None)  # the target looks once a second
         assert osd.read(long, 0, LONG + 1) == b"l" * 5 + b"n" + b"l" * (LONG - 6)
+        harness.finish()
+
+
+def take_inodes(folder: Path) -> list[Path]:
+    """Until no file can be made any more."""
+    fillers = []
+    with contextlib.suppress(OSError):
+        for number in range(2000):
+            (folder / f"filler{number}").touch()
+            fillers.append(folder / f"filler{number}")
+    return fillers
+
+
+def test_both_devices_are_full(tmp_path: Path) -> None:
+    """A new length needs no space at once: the bytes are zeros, and a write is refused for lack of
+    space."""
+    with (
+        small_ssd(tmp_path / "ssd", "size=4m,nr_inodes=400") as ssd,
+        small_ssd(tmp_path / "disk", "size=48m,nr_inodes=1000") as disk,
+    ):
+        options = {"dir": disk / "data", "ssd": ssd, "head_size": HEAD}
+        harness = Harness(program(), options | {"cache": "4MiB"}, tmp_path / "log")
+        osd = harness.osd
+        partition = osd.create_partition()
+        fresh, short = osd.create(partition), osd.create_and_write(partition, b"s" * 100)
+        fillers = take_inodes(ssd) + take_inodes(disk)
+        for obj, start in ((fresh, b""), (short, b"s" * 100)):
+            wanted = start + bytes(LONG - len(start))
+            osd.set_attributes(obj, [AttributeValue(*LOGICAL_LENGTH, LONG.to_bytes(8, "big"))])
+            assert osd.read(obj, 0, LONG) == wanted
+            assert osd.read(obj, HEAD - 5, 10) == bytes(10)
+            check(osd.reply(rq.write(obj, HEAD, b"w")), QUOTA)
+            longer = AttributeValue(*LOGICAL_LENGTH, (2 * LONG).to_bytes(8, "big"))
+            check(
+                osd.reply(rq.set_attributes(obj, attributes=AttributeLists((), (longer,)))), QUOTA
+            )
+            assert osd.read(obj, 0, LONG) == wanted
+        for each in fillers:
+            each.unlink()
+        write = rq.write(fresh, HEAD - 1, b"ww")
+        until(lambda: osd.reply(write).error is None)  # the target looks once a second
+        assert bytes(osd.read(fresh, HEAD - 2, 4)) == b"\0ww\0"
+        assert osd.read(short, 0, LONG) == b"s" * 100 + bytes(LONG - 100)
         harness.finish()
