@@ -5,12 +5,18 @@
  * work is recorded in the store, so a crash only delays it. */
 #include "object/internal.h"
 
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/ration.h"
 #include "base/util.h"
 #include "wire/cursor.h"
 
 #define GATHER_USEC 1000000
 #define REAP_BATCH  256u   /* records removed in one transaction */
-#define REAP_ROUNDS 65536u /* without an end something keeps failing: wait for the next kick */
+#define REAP_TRIES  64u	   /* rounds that free nothing: something keeps failing, wait for the next kick */
+#define REPORT_USEC 60000000u
 
 /* ---- maintenance ------------------------------------------------------------------------- */
 
@@ -180,53 +186,109 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	return status;
 }
 
-/* Frees one kind of leftovers.  False: some are left for later. */
-static bool reap_kind(struct osd_objects *objects, enum osd_meta_kind kind,
-		      enum osd_status (*reap)(struct osd_objects *objects, struct osd_bytes key))
+typedef enum osd_status reap_fn(struct osd_objects *objects, struct osd_bytes key);
+
+struct leftovers {
+	enum osd_meta_kind kind;
+	reap_fn *reap;
+	size_t failed; /* in the last round */
+};
+
+/* Frees what the keys of the list name, up to limit.  Only the keys of what was freed stay in the list.  *failed
+ * counts those that cannot be freed, which keep no others.  Returns why the last one could not. */
+static enum osd_status reap_each(struct osd_objects *objects, struct osd_key_list *list,
+				 reap_fn *reap, size_t limit, size_t *failed)
 {
-	struct osd_key prefix = osd_key_meta(kind);
-	enum osd_status status;
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	enum osd_status status, last = OSD_OK;
+	size_t from = 0, kept = 0, count = 0;
 	struct osd_bytes key;
 
-	status = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix),
-				      REAP_BATCH, &list);
-	/* The commits that released these files must be durable first: after a power loss an older log
-	 * would need the files. */
-	if (status == OSD_OK && list.count > 0)
-		status = osd_kv_flush(objects->kv);
-	while (status == OSD_OK && !osd_should_stop(objects) && osd_key_list_next(&list, &key))
+	*failed = 0;
+	for (; count < limit && !osd_should_stop(objects) && osd_key_list_next(list, &key);
+	     from = list->at) {
 		status = reap(objects, key);
-	if (status == OSD_OK && list.count > 0 && list.at >= list.used)
-		status = remove_keys(objects, OSD_KV_META, &list);
-	return status == OSD_OK && list.count == 0;
+		if (status == OSD_OK) {
+			memmove(list->bytes + kept, list->bytes + from, list->at - from);
+			kept += list->at - from;
+			count++;
+		} else {
+			last = status;
+			++*failed;
+		}
+	}
+	list->used = kept;
+	list->count = count;
+	list->at = 0;
+	return last;
 }
 
+static void report(enum osd_status status)
+{
+	static struct osd_ration ration = OSD_RATION(1, REPORT_USEC);
+	unsigned withheld;
+
+	/* Without its SSD folder, the store keeps what is to be freed there. */
+	if (status != OSD_OK && status != OSD_E_HEAD_ABSENT && status != OSD_E_BUSY &&
+	    osd_ration_take(&ration, osd_monotonic_usec(), &withheld))
+		osd_error("space of what was removed cannot be freed: %s; tried again later",
+			  osd_status_info(status)->meaning);
+}
+
+/* Frees one kind of leftovers, beyond those that could not be freed before.  False: some are left for later.
+ * Sets *any if some were freed. */
+static bool reap_kind(struct osd_objects *objects, struct leftovers *leftovers, bool *any)
+{
+	struct osd_key prefix = osd_key_meta(leftovers->kind);
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
+	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_META,
+						      osd_key_bytes(&prefix),
+						      leftovers->failed + REAP_BATCH, &list);
+	bool done = status == OSD_OK && list.count == 0;
+
+	/* The commits that released these files must be durable first: after a power loss an older log
+	 * would need the files. */
+	if (status == OSD_OK && !done)
+		status = osd_kv_flush(objects->kv);
+	if (status == OSD_OK && !done) {
+		report(reap_each(objects, &list, leftovers->reap, REAP_BATCH, &leftovers->failed));
+		if (list.count > 0)
+			status = remove_keys(objects, OSD_KV_META, &list);
+		*any |= status == OSD_OK && list.count > 0;
+	}
+	return done;
+}
+
+/* A draft that cannot be removed waits for the next opening. */
 enum osd_status osd_remove_drafts(struct osd_objects *objects)
 {
 	struct osd_key prefix = osd_key_meta(OSD_META_DRAFT_FILES);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
-	struct osd_bytes key;
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
+	size_t failed;
 	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_META,
 						      osd_key_bytes(&prefix), SIZE_MAX, &list);
 
-	while (status == OSD_OK && osd_key_list_next(&list, &key))
-		status = reap_files(objects, key);
+	if (status == OSD_OK)
+		report(reap_each(objects, &list, reap_files, SIZE_MAX, &failed));
 	if (status == OSD_OK && list.count > 0)
 		status = remove_keys(objects, OSD_KV_META, &list);
-	return status == OSD_E_HEAD_ABSENT ? OSD_OK : status; /* waits until the SSD folder is back */
+	return status;
 }
 
 void osd_reaper_work(void *arg)
 {
+	struct leftovers all[] = {{OSD_META_DEAD_EPOCH, reap_epoch, 0},
+				  {OSD_META_DEAD_PARTITION, reap_partition, 0},
+				  {OSD_META_DEAD_FILES, reap_files, 0}};
 	struct osd_objects *objects = arg;
 	bool done = false;
 
-	for (unsigned round = 0; !done && round < REAP_ROUNDS && !osd_should_stop(objects);
-	     round++) {
-		done = reap_kind(objects, OSD_META_DEAD_EPOCH, reap_epoch);
-		done = reap_kind(objects, OSD_META_DEAD_PARTITION, reap_partition) && done;
-		done = reap_kind(objects, OSD_META_DEAD_FILES, reap_files) && done;
+	for (unsigned tries = 0; !done && tries < REAP_TRIES && !osd_should_stop(objects);) {
+		bool any = false;
+
+		done = true;
+		for (size_t i = 0; i < OSD_ARRAY_SIZE(all); i++)
+			done = reap_kind(objects, &all[i], &any) && done;
+		tries = any ? 0 : tries + 1;
 	}
 	/* Every batch costs a flush of the log, which delays commits.  So the removals of one second are
 	 * done together. */

@@ -270,6 +270,62 @@ def test_source_is_replaced(kept: Held, action: int, killed: bool) -> None:
     assert kept.osd.list_members(tracker) == []
 
 
+def files_of_data(folder: Path) -> set[Path]:
+    return {each for each in (folder / "store" / "data").rglob("*") if each.is_file()}
+
+
+def spoil(file: Path) -> None:
+    """Put something in its place that cannot be removed as a file."""
+    file.unlink()
+    (file / "inside").mkdir(parents=True)
+
+
+def mend(file: Path) -> None:
+    (file / "inside").rmdir()
+    file.rmdir()
+
+
+def test_draft_that_cannot_be_removed(kept: Held, tmp_path: Path) -> None:
+    """The file of a copy that a kill has ended: the target starts, and tries again at the next start."""
+    pid = kept.osd.create_partition()
+    source = kept.osd.create_and_write(pid, b"data" * 1000)
+    before = files_of_data(tmp_path)
+    kept.start(rq.copy_user_object(source, pid, 0x7_0000))
+    until(lambda: files_of_data(tmp_path) - before)
+    kept.harness.kill()
+    (draft,) = files_of_data(tmp_path) - before
+    spoil(draft)
+    kept.harness.restart()
+    assert bytes(kept.osd.read(source, 0, 4)) == b"data"
+    assert draft.exists()
+    kept.harness.finish()
+    mend(draft)
+    draft.touch()
+    kept.harness.start()
+    assert not draft.exists()
+
+
+def test_file_that_cannot_be_removed(kept: Held, tmp_path: Path) -> None:
+    """It keeps no others of removed objects."""
+    kept.let_go()
+    pid = kept.osd.create_partition()
+    none = files_of_data(tmp_path)
+    first = kept.osd.create_and_write(pid, b"first")
+    (bad,) = files_of_data(tmp_path) - none
+    others = [kept.osd.create_and_write(pid, b"other") for _ in range(300)]
+    kept.harness.restart()  # no file is open
+    spoil(bad)
+    for each in (first, *others):
+        kept.osd.remove(each)
+    until(lambda: files_of_data(tmp_path) == none)
+    assert bad.exists()
+    kept.harness.finish()
+    mend(bad)
+    bad.touch()
+    kept.harness.start()
+    until(lambda: not bad.exists())
+
+
 def test_store_of_the_previous_release(kept: Held, tmp_path: Path) -> None:
     """It has no commands.db: it is made."""
     collection = kept.populate(5)
