@@ -44,11 +44,16 @@ static enum osd_status read_ended(struct osd_txn *txn, void *arg)
 {
 	struct ended *ended = arg;
 	struct osd_object_id id = ended->record.id;
-	enum osd_status status = osd_job_record_get(txn, id, &ended->record);
+	struct osd_job_record now;
+	enum osd_status status = osd_job_record_get(txn, id, &now);
 
-	if (status == OSD_OK)
+	if (status == OSD_OK && now.sequence != ended->record.sequence)
+		status = OSD_E_NO_OBJECT; /* another job has the id, which its client chose */
+	if (status == OSD_OK) {
+		ended->record = now;
 		status = osd_job_payload_get(txn, id, OSD_PAYLOAD_RESULT, ended->result,
 					     sizeof(ended->result), &ended->result_length);
+	}
 	if (status == OSD_E_NO_OBJECT) /* no result, or the record has been removed since: use the
 				        * earlier copy */
 		ended->result_length = 0;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/test.h"
 #include "base/util.h"
+#include "exec/acceptance.h"
 #include "exec/target.h"
 #include "wire/cursor.h"
 
@@ -315,6 +316,42 @@ static void test_late(void)
 	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
 }
 
+static void note_reason(void *arg, const struct osd_exec_outcome *outcome)
+{
+	*(uint16_t *)arg = outcome->reason;
+}
+
+/* The answer to a repeated submission, as of this record of a job that has ended. */
+static uint16_t repeated(const struct osd_job_record *record)
+{
+	uint16_t reason = 0;
+	const struct osd_exec_wait_order order = {
+		.principal = "alice", .done = note_reason, .arg = &reason};
+	struct osd_exec_wait *wait;
+
+	osd_lock(&exec->lock);
+	CHECK(osd_exec_wait_reserve(exec, &order, &wait) == OSD_OK);
+	osd_exec_wait_take(exec, wait);
+	osd_unlock(&exec->lock);
+	osd_repeated_deliver(exec, wait, record);
+	return reason;
+}
+
+/* A repeated submission is not answered by another job that has got the id of the earlier one. */
+static void test_repeated(void)
+{
+	struct osd_job_record record;
+	struct osd_object_id job;
+
+	CHECK(submit("alice", 0, &job) == OSD_OK);
+	record = read_record(job);
+	record.reason = OSD_REASON_EXPIRED;
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	CHECK_EQ(repeated(&record), OSD_REASON_KILLED);
+	record.sequence--;
+	CHECK_EQ(repeated(&record), OSD_REASON_EXPIRED);
+}
+
 /* Closing in the middle of the work leaks nothing. */
 static void test_close_under_way(void)
 {
@@ -385,6 +422,7 @@ int main(void)
 	test_begin(0);
 	test_begin(1);
 	test_late();
+	test_repeated();
 	test_close_under_way();
 	fill_store();
 	test_sweep_stops();
