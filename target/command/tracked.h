@@ -29,13 +29,13 @@ struct osd_tracked_state {
 	uint8_t percent;
 	uint64_t next_id; /* first id that this phase has not processed */
 	uint64_t processed, missing;
-	uint64_t total;		 /* objects to process, as counted at the first step; 0: unknown */
+	uint64_t total; /* objects to process, as counted at the first step; 0: unknown */
 	uint64_t source_created_ms; /* of the second collection that the command reads; 0: it reads
 				     * none, or a release that did not store this accepted it */
-	int64_t capacity_change; /* so far; not in the record, because a resumed command cannot
+	int64_t capacity_change;    /* so far; not in the record, because a resumed command cannot
 				  * report it */
-	bool done;		 /* this was the last step */
-	bool gone;		 /* with done: the last step removed the tracker */
+	bool done;		    /* this was the last step */
+	bool gone;		    /* with done: the last step removed the tracker */
 };
 
 struct osd_tracked {

@@ -15,7 +15,7 @@
 
 #define GATHER_USEC 1000000
 #define REAP_BATCH  256u   /* records removed in one transaction */
-#define REAP_TRIES  64u	   /* rounds that free nothing: something keeps failing, wait for the next kick */
+#define REAP_TRIES  64u	   /* rounds that free nothing: wait for the next kick */
 #define REPORT_USEC 60000000u
 
 /* ---- maintenance ------------------------------------------------------------------------- */
