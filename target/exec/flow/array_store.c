@@ -92,8 +92,10 @@ static enum osd_status remove_in_steps(void *exec, struct osd_object_id id)
 	enum osd_status status = OSD_OK;
 
 	while (removal.more && status == OSD_OK) {
-		status = osd_txn_run(removal.exec->objects, OSD_TXN_INTERNAL, remove_some,
-				     &removal);
+		if (osd_exec_stops(removal.exec))
+			return OSD_E_BUSY; /* the next start removes the rest */
+		status =
+			osd_txn_run(removal.exec->objects, OSD_TXN_INTERNAL, remove_some, &removal);
 		removal.at = removal.next;
 	}
 	return status;

@@ -389,10 +389,37 @@ static void test_ends_stop(void)
 	CHECK(read_record(later).state == OSD_STATE_HELD);
 }
 
+static enum osd_status remove_job(struct osd_txn *txn, void *arg)
+{
+	struct osd_job_record record;
+	enum osd_status status =
+		osd_job_record_get(txn, *(const struct osd_object_id *)arg, &record);
+
+	return status == OSD_OK ? osd_flow_remove(exec, txn, &record) : status;
+}
+
+/* An array that takes several transactions. */
+static struct osd_object_id submit_large(void)
+{
+	struct osd_exec_submission submission = {.zone = {pid, 0},
+						 .principal = "alice",
+						 .code = (const uint8_t *)"pass",
+						 .code_length = 4,
+						 .array.members = 600};
+	struct osd_exec_refusal refusal;
+	struct osd_object_id job;
+
+	CHECK(osd_exec_submit(exec, &submission, &job, &refusal) == OSD_OK);
+	osd_exec_end_one(exec, job, OSD_REASON_KILLED);
+	while (!osd_job_state_terminal(read_record(job).state))
+		sched_yield();
+	return job;
+}
+
 /* The end of the target does not wait until all records that have expired are removed. */
 static void test_sweep_stops(void)
 {
-	struct osd_object_id job;
+	struct osd_object_id job, large = submit_large();
 
 	osd_helper_stop(&exec->flow->sweeper); /* no other sweep removes the record */
 	CHECK(submit("alice", 0, &job) == OSD_OK);
@@ -403,6 +430,8 @@ static void test_sweep_stops(void)
 	osd_unlock(&exec->lock);
 	osd_flow_sweep(exec);
 	CHECK(has_record(job));
+	CHECK_EQ(osd_txn_run(objects, OSD_TXN_INTERNAL, remove_job, &large), OSD_E_BUSY);
+	CHECK(has_record(large));
 	exec->stopping = false;
 	test_ends_stop();
 	osd_exec_close(exec);
