@@ -99,7 +99,7 @@ enum osd_status osd_member_pair_remove(struct osd_txn *txn, const struct osd_pla
 static enum osd_status drop_members(struct osd_txn *txn, bool with_members)
 {
 	struct osd_key mark = osd_key_member(&txn->place, 0), prefix = osd_key_object(&txn->place);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes key;
 	enum osd_status status = osd_kv_remove(txn->kv, OSD_KV_MEMBERS, osd_key_bytes(&mark));
 

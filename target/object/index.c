@@ -155,7 +155,7 @@ static enum osd_status build_anew(struct osd_objects *objects, struct osd_kv_txn
 	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
 	struct osd_index_record record;
 	uint8_t bytes[OSD_INDEX_RECORD_BYTES];
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes key;
 	size_t length;
 	enum osd_status status = osd_key_list_collect(objects, kv, OSD_KV_META,
@@ -199,7 +199,7 @@ enum osd_status osd_index_begin_run(struct osd_objects *objects, struct osd_kv_t
 enum osd_status osd_index_load(struct osd_objects *objects)
 {
 	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes key;
 	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_META,
 						      osd_key_bytes(&prefix), SIZE_MAX, &list);

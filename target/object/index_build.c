@@ -250,7 +250,7 @@ static bool build_key(struct osd_objects *objects, struct osd_bytes key)
 static bool build_all(struct osd_objects *objects)
 {
 	struct osd_key prefix = osd_key_meta(OSD_META_INDEX);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes key;
 	bool done = osd_key_list_collect(objects, NULL, OSD_KV_META, osd_key_bytes(&prefix),
 					 SIZE_MAX, &list) == OSD_OK;

@@ -45,7 +45,7 @@ enum osd_status osd_key_list_collect(struct osd_objects *objects, struct osd_kv_
 	struct collect_context context = {list, limit, false};
 	enum osd_status status;
 
-	*list = (struct osd_key_list){NULL};
+	*list = (struct osd_key_list){0};
 	status = osd_kv_scan(objects->kv, kv, table, prefix, prefix.length, collect_key, &context);
 	return status == OSD_OK && context.no_memory ? OSD_E_NO_MEMORY : status;
 }
@@ -65,7 +65,7 @@ bool osd_key_list_next(struct osd_key_list *list, struct osd_bytes *ret_key)
 void osd_key_list_release(struct osd_key_list *list)
 {
 	free(list->bytes);
-	*list = (struct osd_key_list){NULL};
+	*list = (struct osd_key_list){0};
 }
 
 /* ---- without a list ---------------------------------------------------------------------- */

@@ -127,7 +127,7 @@ static enum osd_status remove_level(struct osd_txn *txn, struct osd_key_list *li
 
 enum osd_status osd_key_record_remove_below(struct osd_txn *txn, const struct osd_key_name *name)
 {
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_key key;
 	size_t prefix = name->level >= OSD_KEY_PARTITION ? OSD_KEY_PARTITION_PART : 0;
 	enum osd_status status = held_key_of(txn, name->partition_id, 0, 0, &key);

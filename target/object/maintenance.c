@@ -91,7 +91,7 @@ enum osd_status osd_clear_prefix(struct osd_objects *objects, enum osd_kv_table 
 	bool more;
 
 	do {
-		OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+		OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 
 		status = osd_key_list_collect(objects, NULL, table, prefix, REAP_BATCH, &list);
 		count = list.count;
@@ -171,7 +171,7 @@ static enum osd_status reap_epoch(struct osd_objects *objects, struct osd_bytes 
 	struct osd_key prefix = osd_key_partition(epoch, 0);
 	struct osd_place root = {0, epoch, 0};
 	struct osd_key attributes = osd_key_attribute(&root, 0, 0);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes found;
 	enum osd_status status =
 		osd_key_list_collect(objects, NULL, OSD_KV_PARTITIONS,

@@ -34,7 +34,7 @@ static enum osd_status any_above(struct osd_txn *txn, struct osd_object_id direc
 {
 	OSD_CLEANUP(osd_id_map_release) struct osd_id_map passed = {0};
 	struct osd_key place = osd_key_object(&txn->place);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes key;
 	uint64_t last = 0;
 	enum osd_status status =

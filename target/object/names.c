@@ -244,7 +244,7 @@ enum osd_status osd_name_drop(struct osd_txn *txn, struct osd_object_id director
 static enum osd_status drop_all(struct osd_txn *txn)
 {
 	struct osd_key place = osd_key_object(&txn->place);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes key;
 	enum osd_status status;
 

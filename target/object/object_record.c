@@ -324,7 +324,7 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 static enum osd_status remove_attributes(struct osd_txn *txn)
 {
 	struct osd_key prefix = osd_key_object(&txn->place);
-	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {NULL};
+	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	struct osd_bytes key;
 	enum osd_status status;
 

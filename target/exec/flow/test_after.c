@@ -325,12 +325,11 @@ static void note_reason(void *arg, const struct osd_exec_outcome *outcome)
 static uint16_t repeated(const struct osd_job_record *record)
 {
 	uint16_t reason = 0;
-	const struct osd_exec_wait_order order = {
-		.principal = "alice", .done = note_reason, .arg = &reason};
+	const struct osd_exec_wait wanted = {.done = note_reason, .arg = &reason};
 	struct osd_exec_wait *wait;
 
 	osd_lock(&exec->lock);
-	CHECK(osd_exec_wait_reserve(exec, &order, &wait) == OSD_OK);
+	CHECK(osd_exec_wait_reserve(exec, &wanted, "alice", 0, &wait) == OSD_OK);
 	osd_exec_wait_take(exec, wait);
 	osd_unlock(&exec->lock);
 	osd_repeated_deliver(exec, wait, record);
