@@ -21,6 +21,7 @@ from tests import surroundings, warm
 from tests.machine import unavailable
 from tests.processes import long_lived
 from tests.serving import Serving, arguments, missing
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.tgtd,
@@ -100,8 +101,9 @@ def test_the_manager_sees_the_configuration(managed: Managed) -> None:
     rows = {row["key"]: row for row in managed.osd("config", "show")["settings"]}
     assert (rows["pools.default.max"]["value"], rows["manager.workers.max"]["value"]) == (4, 3)
     assert rows["pools.default.max"]["origin"].endswith("iosd.toml")
-    [target] = managed.osd("manager", "status")["targets"]
-    assert {pool["name"] for pool in target["pools"]} == {"default", "science"}
+    # Without the manager's first reading of the target, which may take its time, there are no pools.
+    pools = until(lambda: managed.osd("manager", "status")["targets"][0].get("pools"))
+    assert {pool["name"] for pool in pools} == {"default", "science"}
     managed.osd("pool", "set", "default", "max=3")
     assert managed.osd("pool", "reset", "default")["is"]["max"] == "4"
 
