@@ -274,7 +274,7 @@ static inline bool osd_page_is_of(enum osd_object_type type, uint32_t page)
 #define OSD_PAGE_JOB_PAYLOAD     0x20000002u
 #define OSD_PAGE_JOB_CONTROL     0x20000003u
 #define OSD_PAGE_FUNCTION        0x20000006u /* user object in a function partition (function/page.c) */
-#define OSD_PAGE_JOB_USED        0x20000007u /* surrogate: the objects that the job used (exec/tell/used_page.c) */
+#define OSD_PAGE_JOB_USED        0x20000007u /* surrogate: the objects that the job used (exec/tell/pages.c) */
 #define OSD_PAGE_STACK           0x20000020u /* user object; + base: of others (object/stack.h) */
 #define OSD_PAGE_DERIVED_FIRST   0x00010000u /* user object: pages of applications, which functions may set */
 #define OSD_PAGE_DERIVED_LAST    0x1fffffffu
