@@ -290,7 +290,9 @@ static enum osd_status settle_after_crash(struct osd_objects *objects, struct os
 		return status;
 	status = osd_tier_stat(&object->file, true, &stat);
 	if (status == OSD_E_NO_OBJECT) {
-		stat = (struct osd_data_stat){0, 0, 0};
+		/* Bytes that were stored before are lost with the file, and no READ takes them for zeros. */
+		stat = (struct osd_data_stat){
+			.size = object->length_rules ? 0 : atomic_load(&object->length)};
 		status = OSD_OK;
 	}
 	if (status == OSD_E_HEAD_ABSENT)

@@ -145,6 +145,26 @@ def test_lost_file_is_not_taken_for_zeros(make_harness: MakeHarness, tmp_path: P
     assert osd.read(obj, 0, 9001) == b"y" * 9000
 
 
+def test_lost_file_of_an_object_that_was_written_at_a_crash(
+    make_harness: MakeHarness, tmp_path: Path
+) -> None:
+    """Its bytes were stored before, so it does not become an empty object."""
+    harness = make_harness()
+    obj = harness.osd.create_and_write(harness.osd.create_partition(), b"x" * 9000)
+    harness.osd.flush(obj)
+    harness.osd.write(obj, 9000, b"y")
+    harness.kill()
+    (lost,) = (tmp_path / "store" / "data").glob("*/*/*h")
+    lost.unlink()
+    for _ in range(2):  # the second start finds what the first one has settled
+        harness = make_harness()
+        check(harness.osd.reply(rq.read(obj, 0, 10)), MEDIUM)
+        harness.finish()
+    osd = make_harness().osd
+    osd.write(obj, 0, b"z" * 9000)
+    assert osd.read(obj, 0, 9001) == b"z" * 9000
+
+
 def superblock(folder: Path) -> Path:
     """The one small file of the store beside its database."""
     found = [each for each in folder.iterdir() if each.is_file() and each.stat().st_size]
