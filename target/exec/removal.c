@@ -97,9 +97,8 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 		status = osd_job_record_get(txn, gathered.ids[i], &record);
 		if (status == OSD_OK)
 			status = osd_flow_forget(exec, txn, &record);
-		else if (status == OSD_E_MEDIUM) /* damaged: only its id is known */
-			status = osd_job_record_delete(
-				txn, &(struct osd_job_record){.id = gathered.ids[i]});
+		else if (status == OSD_E_MEDIUM)
+			status = osd_job_record_purge(txn, gathered.ids[i]);
 	}
 	free(gathered.ids);
 	return status;

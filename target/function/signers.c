@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/util.h"
 
@@ -166,12 +167,15 @@ static enum osd_status read_file(struct osd_signers *signers, const char *path, 
 	OSD_CLEANUP_FREE char *line = NULL;
 	size_t room = 0, bytes = 0;
 	unsigned number = 0;
+	struct stat stat;
 	ssize_t length;
 
 	if (!file)
 		return OSD_EXPLAIN(message, OSD_E_PARAM_FIELD,
 				   "cannot read the list of signers %.120s: %s", path,
 				   strerror(errno));
+	if (fstat(fileno(file), &stat) == 0 && (uint64_t)stat.st_size > FILE_MAX)
+		bytes = (size_t)FILE_MAX + 1; /* not read: one line may be all of it */
 	while (bytes <= FILE_MAX && (length = getline(&line, &room, file)) > 0) {
 		bytes += (size_t)length;
 		length -= line[length - 1] == '\n';

@@ -6,6 +6,8 @@
 #include "wire/cursor.h"
 #include "wire/hook.h"
 
+_Static_assert(OSD_HOOK_VALUE_MAX == OSD_STACK_VALUE_MAX, "osd_values_read checks both");
+
 uint32_t osd_hook_page(enum osd_object_type type)
 {
 	return osd_page_base(type) + OSD_PAGE_HOOKS;

@@ -15,7 +15,7 @@
 
 #define GATHER_USEC 1000000
 #define REAP_BATCH  256u   /* records removed in one transaction */
-#define REAP_TRIES  64u	   /* rounds that free nothing: wait for the next kick */
+#define REAP_TRIES  4u	   /* rounds that find nothing new: wait for the next kick */
 #define REPORT_USEC 60000000u
 
 /* ---- maintenance ------------------------------------------------------------------------- */
@@ -235,15 +235,16 @@ static void report(enum osd_status status)
 }
 
 /* Frees one kind of leftovers, beyond those that could not be freed before.  False: some are left for later.
- * Sets *any if some were freed. */
+ * Sets *any if some were freed, or there are more. */
 static bool reap_kind(struct osd_objects *objects, struct leftovers *leftovers, bool *any)
 {
+	const size_t most = 2 * leftovers->failed + REAP_BATCH; /* so each round reaches further */
 	struct osd_key prefix = osd_key_meta(leftovers->kind);
 	OSD_CLEANUP(osd_key_list_release) struct osd_key_list list = {0};
 	enum osd_status status = osd_key_list_collect(objects, NULL, OSD_KV_META,
-						      osd_key_bytes(&prefix),
-						      leftovers->failed + REAP_BATCH, &list);
-	bool done = status == OSD_OK && list.count == 0;
+						      osd_key_bytes(&prefix), most, &list);
+	const bool done = status == OSD_OK && list.count == 0;
+	const bool more = status == OSD_OK && list.count == most;
 
 	/* The commits that released these files must be durable first: after a power loss an older log
 	 * would need the files. */
@@ -253,7 +254,7 @@ static bool reap_kind(struct osd_objects *objects, struct leftovers *leftovers, 
 		report(reap_each(objects, &list, leftovers->reap, REAP_BATCH, &leftovers->failed));
 		if (list.count > 0)
 			status = remove_keys(objects, OSD_KV_META, &list);
-		*any |= status == OSD_OK && list.count > 0;
+		*any |= status == OSD_OK && (list.count > 0 || more);
 	}
 	return done;
 }

@@ -21,7 +21,7 @@ from pyosd.jobs import job_array
 from pyosd.jobs.job import Job
 from pyosd.jobs.job_array import JobArray
 from pyosd.jobs.submission import list_jobs
-from pyosd.types import ObjectRef, ref
+from pyosd.types import ObjectId, ObjectRef, ref
 from pyosd.wire.job_status import JobState
 from tests.conftest import MakeHarness
 from tests.harness import Harness
@@ -166,6 +166,23 @@ def test_missing_part(harness: Harness, zone: ObjectRef, tmp_path: Path, part: s
         harness.finish()
 
 
+def test_array_that_is_not_taken_up_is_removed(
+    harness: Harness, zone: ObjectRef, tmp_path: Path
+) -> None:
+    """With the objects of its members, which have no records yet."""
+    osd = harness.osd
+    array = job_array.submit(osd, "pass", zone=zone, array=[1, 5, 9], surrogate=zone)
+    members = [each.id for each in array]
+    harness.finish()
+    key = entry(array.id, JobKeyKind.PAYLOAD, JobPayload.INDICES)
+    change(tmp_path, Table.JOBS, key, removed)
+    harness.start()
+    osd = harness.osd
+    assert set(members) <= set(osd.list_objects(zone.partition_id))
+    Job(osd, array.id).remove()
+    assert osd.list_objects(zone.partition_id) == []
+
+
 @pytest.mark.parametrize("wrote", [False, True])
 def test_lost_object(harness: Harness, zone: ObjectRef, tmp_path: Path, wrote: bool) -> None:
     """A job that ran, and whose object is gone: its record says how it ended."""
@@ -182,6 +199,30 @@ def test_lost_object(harness: Harness, zone: ObjectRef, tmp_path: Path, wrote: b
     record = JobRecord.decode(value)
     assert record.has_ended
     assert record.numbers["reason"] == (LOST_AFTER_WRITE if wrote else INTERNAL)
+
+
+def test_nothing_of_a_damaged_job_is_left_to_later_ones(
+    harness: Harness, zone: ObjectRef, tmp_path: Path
+) -> None:
+    """REMOVE PARTITION removes its key and its place in the expiry order, too."""
+    osd, place = harness.osd, zone.partition_id
+    how: dict[str, object] = {"key": b"once", "surrogate": ObjectRef(place, ObjectId(0x20000))}
+    bad = submit(osd, zone, **how)
+    assert bad.cancel()
+    harness.finish()
+    change(tmp_path, Table.JOBS, entry(bad.id), cut)
+    harness.start()
+    osd = harness.osd
+    osd.remove_partition(place, contents=True)
+    harness.finish()
+    with StoreDatabase(tmp_path / "store" / "db") as database:
+        assert not list(database.walk(Table.JOBS, b""))
+        assert not list(database.walk(Table.JOB_KEYS, b""))
+    harness.start()
+    osd = harness.osd
+    osd.create_partition(place)
+    again = submit(osd, zone, **how)
+    assert (again.id, state_of(osd, again)) == (bad.id, JobState.QUEUED)
 
 
 @pytest.mark.parametrize("whole", [False, True])

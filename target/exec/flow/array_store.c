@@ -39,6 +39,17 @@ static enum osd_status remove_one(struct osd_exec *exec, struct osd_txn *txn,
 						       : status;
 }
 
+/* The surrogate of a member without a record, if it is there: the array was not taken up after a restart. */
+static enum osd_status remove_unfinished(struct osd_txn *txn, struct osd_object_id id)
+{
+	bool unfinished = false;
+	enum osd_status status = osd_surrogate_marked(txn, id, &unfinished);
+
+	if (status == OSD_OK && unfinished)
+		status = osd_remove_if_there(txn, id);
+	return osd_status_is_gone(status) ? OSD_OK : status;
+}
+
 /* Removes members from *at on, as many as fit in a transaction.  *at is then the first that was not reached. */
 static enum osd_status remove_members(struct osd_exec *exec, struct osd_txn *txn,
 				      const struct osd_job_record *head, uint32_t *at)
@@ -46,13 +57,14 @@ static enum osd_status remove_members(struct osd_exec *exec, struct osd_txn *txn
 	enum osd_status status = OSD_OK;
 
 	for (size_t left = REMOVED_AT_ONCE; *at < head->array.count && left > 0; ++*at) {
+		struct osd_object_id id = osd_array_member_id(head, *at);
 		struct osd_job_record record;
 
-		status = osd_job_record_get(txn, osd_array_member_id(head, *at), &record);
-		if (status == OSD_E_NO_OBJECT) /* removed alone */
-			continue;
+		status = osd_job_record_get(txn, id, &record);
 		if (status == OSD_OK)
 			status = remove_one(exec, txn, &record);
+		else if (status == OSD_E_NO_OBJECT) /* removed alone, or never taken up */
+			status = remove_unfinished(txn, id);
 		if (status != OSD_OK)
 			return status;
 		left--;

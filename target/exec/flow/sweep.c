@@ -23,6 +23,9 @@ static enum osd_status remove_expired(struct osd_txn *txn, void *arg)
 	struct osd_job_record record;
 	enum osd_status status = osd_job_record_get(txn, removal->id, &record);
 
+	if (status == OSD_OK &&
+	    (!osd_job_state_terminal(record.state) || record.expiry_msec > osd_wall_msec()))
+		return OSD_E_NO_OBJECT; /* its expiry has changed, or was that of an earlier job */
 	return status == OSD_OK ? osd_flow_remove(removal->exec, txn, &record) : status;
 }
 

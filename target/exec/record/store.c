@@ -114,7 +114,8 @@ enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
 
 	if (status != OSD_OK)
 		return status;
-	return osd_job_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record);
+	status = osd_job_record_decode(bytes, OSD_MIN(length, sizeof(bytes)), ret_record);
+	return status == OSD_OK && !osd_same_id(ret_record->id, id) ? OSD_E_MEDIUM : status;
 }
 
 struct each {
@@ -399,6 +400,59 @@ enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_
 	if (status == OSD_OK && record->key_length)
 		status = delete_if_there(txn, OSD_TABLE_JOB_KEYS, idempotency_key(record));
 	return status;
+}
+
+/* ---- what is stored of a damaged record ------------------------------------------------------ */
+
+#define PURGED_AT_ONCE 64
+
+struct of_job {
+	struct osd_object_id id;
+	enum osd_table table;
+	struct key keys[PURGED_AT_ONCE];
+	size_t count;
+};
+
+static bool collect_key(void *arg, const uint8_t *key, size_t key_length, const uint8_t *value,
+			size_t length)
+{
+	struct of_job *found = arg;
+	struct osd_object_id id = {0, 0};
+	bool is_expiry = key_length && key[0] == KEY_EXPIRY;
+
+	if (found->table == OSD_TABLE_JOB_KEYS && length == 16)
+		id = (struct osd_object_id){osd_get_be(value, 8), osd_get_be(value + 8, 8)};
+	else if (found->table == OSD_TABLE_JOBS && key_length >= (is_expiry ? 25 : 17))
+		id = id_of(is_expiry ? key + 8 : key, is_expiry ? 17 : key_length);
+	if (found->table == OSD_TABLE_JOBS && key_length && key[0] == KEY_COMPANION && length == 8)
+		id.object_id = osd_get_be(value, 8);
+	if (!osd_same_id(id, found->id) || key_length > KEY_MAX)
+		return true;
+	memcpy(found->keys[found->count].bytes, key, key_length);
+	found->keys[found->count++].length = key_length;
+	return found->count < PURGED_AT_ONCE;
+}
+
+static enum osd_status purge_table(struct osd_txn *txn, struct osd_object_id id,
+				   enum osd_table table)
+{
+	struct of_job found = {.id = id, .table = table};
+	enum osd_status status;
+
+	do {
+		found.count = 0;
+		status = osd_txn_record_each(txn, table, collect_key, &found);
+		for (size_t i = 0; i < found.count && status == OSD_OK; i++)
+			status = delete_if_there(txn, table, found.keys[i]);
+	} while (status == OSD_OK && found.count == PURGED_AT_ONCE);
+	return status;
+}
+
+enum osd_status osd_job_record_purge(struct osd_txn *txn, struct osd_object_id id)
+{
+	enum osd_status status = purge_table(txn, id, OSD_TABLE_JOBS);
+
+	return status == OSD_OK ? purge_table(txn, id, OSD_TABLE_JOB_KEYS) : status;
 }
 
 enum osd_status osd_job_payload_any(struct osd_txn *txn, struct osd_object_id id,

@@ -142,6 +142,8 @@ static bool receive_one(struct osd_sandboxes *sandboxes)
 	if (length == -EAGAIN)
 		return false;
 	osd_fds_close(fds, count); /* those that were not taken */
+	if (length == -EMSGSIZE)
+		length = sizeof(bytes); /* longer than any of ours */
 	if (length > 0 && !good)
 		say_unfit(sandboxes, osd_sandboxd_version(bytes, (size_t)length));
 	if (!good)

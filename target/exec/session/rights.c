@@ -117,7 +117,7 @@ static enum osd_status check_owner(const struct osd_session *session, struct osd
 	enum osd_status status =
 		host ? host->owner_in(host->exec, txn, id, &owner) : OSD_E_NO_OBJECT;
 
-	if (status == OSD_E_NO_OBJECT)
+	if (status == OSD_E_NO_OBJECT || status == OSD_E_MEDIUM) /* nobody owns a damaged job */
 		return OSD_E_PERMISSION;
 	if (status == OSD_OK && memcmp(owner.audit, capability->audit, sizeof(owner.audit)) != 0)
 		return OSD_E_PERMISSION;

@@ -57,8 +57,9 @@ static enum osd_status get_errors(struct osd_exec *exec, struct osd_txn *txn,
 	*ret_length = 0;
 	*ret_total = 0;
 	status = osd_job_record_get(txn, id, &record);
+	/* A damaged one is no error: the same command may read those of other jobs. */
 	if (status != OSD_OK)
-		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+		return status == OSD_E_NO_OBJECT || status == OSD_E_MEDIUM ? OSD_OK : status;
 	*ret_total = record.stderr_length;
 	return osd_job_payload_any(txn, id, OSD_PAYLOAD_STDERR, buffer, OSD_JOB_PAYLOAD_MAX,
 				   ret_length);
