@@ -40,12 +40,12 @@ static enum osd_status remove_one(struct osd_exec *exec, struct osd_txn *txn,
 }
 
 /* The surrogate of a member without a record, if it is there: the array was not taken up after a restart. */
-static enum osd_status remove_unfinished(struct osd_txn *txn, struct osd_object_id id)
+static enum osd_status remove_unfinished(struct osd_txn *txn, struct osd_object_id id,
+					 bool *ret_any)
 {
-	bool unfinished = false;
-	enum osd_status status = osd_surrogate_marked(txn, id, &unfinished);
+	enum osd_status status = osd_surrogate_marked(txn, id, ret_any);
 
-	if (status == OSD_OK && unfinished)
+	if (status == OSD_OK && *ret_any)
 		status = osd_remove_if_there(txn, id);
 	return osd_status_is_gone(status) ? OSD_OK : status;
 }
@@ -59,15 +59,18 @@ static enum osd_status remove_members(struct osd_exec *exec, struct osd_txn *txn
 	for (size_t left = REMOVED_AT_ONCE; *at < head->array.count && left > 0; ++*at) {
 		struct osd_object_id id = osd_array_member_id(head, *at);
 		struct osd_job_record record;
+		bool any = true;
 
 		status = osd_job_record_get(txn, id, &record);
-		if (status == OSD_OK)
+		if (status == OSD_OK) {
 			status = remove_one(exec, txn, &record);
-		else if (status == OSD_E_NO_OBJECT) /* removed alone, or never taken up */
-			status = remove_unfinished(txn, id);
+		} else if (status == OSD_E_NO_OBJECT) { /* removed alone, or never taken up */
+			any = false;
+			status = remove_unfinished(txn, id, &any);
+		}
 		if (status != OSD_OK)
 			return status;
-		left--;
+		left -= any;
 	}
 	return OSD_OK;
 }
