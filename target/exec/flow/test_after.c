@@ -231,6 +231,7 @@ static void set_expiry(struct osd_object_id id, uint64_t msec, bool damaged)
 	osd_put_be(key + 9, id.object_id, 8);
 	CHECK(osd_txn_begin(objects, OSD_TXN_INTERNAL, &txn) == OSD_OK);
 	CHECK(osd_job_expiry_move(txn, &record, old) == OSD_OK);
+	CHECK(osd_job_record_put(txn, &record) == OSD_OK);
 	if (damaged)
 		CHECK(osd_txn_record_put(txn, OSD_TABLE_JOBS, key, sizeof(key), "?", 1) == OSD_OK);
 	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
