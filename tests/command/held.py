@@ -7,20 +7,18 @@ Lives here: a harness with such commands, and what tests ask of it.  Not here: t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import AttributeValue, ObjectRef, TaskManagement
+from pyosd.types import AttributeValue, ObjectRef, TaskManagement, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.cdb import AttributeLists, Request
 from pyosd.wire.reply import Reply
 from pyosd.wire.tracking import CommandTracking
 from tests.command.test_collection import membership
-from tests.expect import (
-    TASK_ABORTED,
-)
+from tests.expect import CHECK_CONDITION, OK, TASK_ABORTED, check
 from tests.harness import Harness
 from tests.waiting import until
 
@@ -54,6 +52,25 @@ class Held:
 
     def let_go(self) -> None:
         self.gate.unlink()
+
+    def begin_copy(self, collection: ObjectRef, action: int) -> ObjectRef:
+        """QUERY or CREATE in the background, which copies from the collection.  Returns: where to."""
+        tracker = ref(collection.partition_id, 0x5_0000)
+        if action == QUERY:
+            self.osd.create_tracking_collection(tracker.partition_id, tracker.object_id)
+            request = rq.query_into(collection, [], tracker.object_id, immediate=True)
+        else:
+            request = create_tracking(tracker.partition_id, tracker.object_id, collection.object_id)
+            request = replace(request, bits11=IMMED_TR)
+        check(self.osd.reply(request), OK)
+        return tracker
+
+    def check_source_gone(self, tracker: ObjectRef, action: int) -> None:
+        """The copy ended because its collection is not there, and its page says which field named it."""
+        page = ended(self.osd, tracker)
+        assert page.ended == CHECK_CONDITION
+        assert page.sense is not None
+        assert page.sense.field_pointer == (24 if action == QUERY else 40)
 
     def populate(self, count: int = MANY) -> ObjectRef:
         """A linked collection with so many members."""

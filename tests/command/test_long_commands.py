@@ -5,7 +5,6 @@ aborts (docs/commands.md)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from pyosd.wire.cdb import AttributeLists, Request
 from tests.command.held import (
     BLUE,
     CREATE,
-    IMMED_TR,
     MANY,
     QUERY,
     RED,
@@ -36,7 +34,6 @@ from tests.command.held import (
 from tests.expect import (
     BUSY,
     CDB_FIELD,
-    CHECK_CONDITION,
     NO_OBJECT,
     OK,
     TASK_ABORTED,
@@ -191,23 +188,12 @@ def test_partition_goes_with_its_command(held: Held) -> None:
 def test_source_goes(held: Held, action: int) -> None:
     """A command that copies from a collection ends with it, and says why."""
     collection = held.populate(600)
-    pid = collection.partition_id
-    tracker = ref(pid, 0x5_0000)
-    if action == QUERY:
-        held.osd.create_tracking_collection(pid, tracker.object_id)
-        request = rq.query_into(collection, [], tracker.object_id, immediate=True)
-    else:
-        request = create_tracking(pid, tracker.object_id, collection.object_id)
-        request = replace(request, bits11=IMMED_TR)
-    check(held.osd.reply(request), OK)
+    tracker = held.begin_copy(collection, action)
     held.osd.remove_collection(collection, with_members=True)
     held.let_go()
-    page = ended(held.osd, tracker)
-    assert page.ended == CHECK_CONDITION
-    assert page.sense is not None
-    assert page.sense.field_pointer == (24 if action == QUERY else 40)
+    held.check_source_gone(tracker, action)
     held.osd.remove_collection(tracker, with_members=True)
-    assert len(held.osd.list_objects(pid)) == 600
+    assert len(held.osd.list_objects(collection.partition_id)) == 600
 
 
 def test_source_of_a_reader_is_replaced(held: Held) -> None:

@@ -35,7 +35,6 @@ from tests.command.held import (
 from tests.command.test_collection import membership
 from tests.conftest import MakeHarness
 from tests.expect import (
-    CHECK_CONDITION,
     OK,
     check,
 )
@@ -249,24 +248,13 @@ def test_successor_of_its_partition(kept: Held, killed: bool) -> None:
 def test_source_is_replaced(kept: Held, action: int, killed: bool) -> None:
     """A command that reads a collection does not go on in another one with the same id."""
     collection = kept.populate(5)
-    pid = collection.partition_id
-    tracker = ref(pid, 0x5_0000)
-    if action == QUERY:
-        kept.osd.create_tracking_collection(pid, tracker.object_id)
-        request = rq.query_into(collection, [], tracker.object_id, immediate=True)
-    else:
-        request = create_tracking(pid, tracker.object_id, collection.object_id)
-        request = replace(request, bits11=IMMED_TR)
-    check(kept.osd.reply(request), OK)
+    tracker = kept.begin_copy(collection, action)
     replace_collection(kept, collection)
     if killed:
         kept.harness.kill()
         kept.harness.restart()
     kept.let_go()
-    page = ended(kept.osd, tracker)
-    assert page.ended == CHECK_CONDITION
-    assert page.sense is not None
-    assert page.sense.field_pointer == (24 if action == QUERY else 40)
+    kept.check_source_gone(tracker, action)
     assert kept.osd.list_members(tracker) == []
 
 
