@@ -188,6 +188,10 @@ static enum osd_status switch_locked(struct move *move, bool copy_now, bool forc
 
 	if (object->file.head_on == move->to)
 		return OSD_E_EXISTS;
+	/* A write may have changed the length since the mover looked at it. */
+	if (!forced && osd_head_goal(move->objects, move->fresh.head_bytes,
+				     atomic_load(&object->length)) != move->to)
+		return OSD_E_EXISTS;
 	if (object->spare_generation || object->untrimmed ||
 	    (!forced && atomic_load(&object->shares) > 0))
 		return OSD_E_BUSY;

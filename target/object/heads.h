@@ -91,8 +91,8 @@ struct osd_head_pace {
 	bool (*step)(void *arg, uint64_t bytes);
 	void *arg;
 };
-/* pace NULL: at once, and also while a sandbox holds descriptors.  OSD_E_EXISTS: the head is there
- * already; OSD_E_BUSY: it cannot move now; OSD_E_TASK_ABORTED: stopped by pace.  The caller holds no
+/* pace NULL: at once, wherever the head should be, and also while a sandbox holds descriptors.
+ * OSD_E_EXISTS: the head is there already, or should not be there; OSD_E_BUSY: it cannot move now; OSD_E_TASK_ABORTED: stopped by pace.  The caller holds no
  * lock. */
 enum osd_status osd_head_move(struct osd_object *object, enum osd_tier_head_on to,
 			      const struct osd_head_pace *pace, uint64_t *ret_bytes);

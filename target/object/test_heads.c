@@ -178,11 +178,20 @@ static void test_one_root(void)
 
 /* ---- policies, water marks ------------------------------------------------------------------- */
 
+static bool go_on(void *arg, uint64_t bytes)
+{
+	(void)arg, (void)bytes;
+	return true;
+}
+
 static void test_policies(void)
 {
+	const struct osd_head_pace pace = {go_on, NULL};
 	struct heads_store store;
 	struct osd_object_id small, large;
 	struct osd_objects *objects;
+	struct osd_object *object;
+	uint64_t bytes;
 
 	heads_init(&store, HEAD);
 	objects = store.store.objects;
@@ -190,8 +199,12 @@ static void test_policies(void)
 	small = make_with(objects, HEAD);
 	large = make_with(objects, HEAD + 1);
 	CHECK_EQ(head_get(objects, small, HEAD_ON), ON_SSD);
-	/* The mover may see the object before its first byte is written, when it is small. */
-	HEADS_WAIT(head_get(objects, large, HEAD_ON) == ON_HDD);
+	/* The mover may see an object before its first byte is written, when it is small.  When it can move
+	 * the head, the object is large. */
+	OK(osd_object_get(objects, large, &object));
+	CHECK_EQ(osd_head_move(object, OSD_HEAD_ON_HEAD, &pace, &bytes), OSD_E_EXISTS);
+	osd_object_put(object);
+	CHECK_EQ(head_get(objects, large, HEAD_ON), ON_HDD);
 	/* It grows: its head leaves the SSD.  It shrinks: it comes back. */
 	OK(test_write(objects, small, HEAD, data + HEAD, HEAD));
 	HEADS_WAIT(head_get(objects, small, HEAD_ON) == ON_HDD);

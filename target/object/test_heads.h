@@ -105,14 +105,15 @@ static inline uint64_t head_get(struct osd_objects *objects, struct osd_object_i
 	return test_get_number(objects, id, OSD_PAGE_HEAD, number);
 }
 
-/* 30 s are for ever. */
+/* 30 s are for ever.  Once the condition was true it is not evaluated again: the mover may go on. */
 #define HEADS_WAIT(condition)                                                                      \
 	do {                                                                                       \
-		int heads_waited = 0;                                                              \
+		int heads_left = 30000;                                                            \
                                                                                                    \
-		while (!(condition) && heads_waited++ < 30000)                                     \
+		while (!(condition)) {                                                             \
+			CHECK(heads_left-- > 0);                                                   \
 			usleep(1000);                                                              \
-		CHECK(condition);                                                                  \
+		}                                                                                  \
 	} while (0)
 
 #endif
