@@ -310,7 +310,7 @@ MUTANTS = (
     ),
     mutant(
         "the first write after a rest leaves the version of the record valid",
-        "target/object/data.c",
+        "target/object/grow.c",
         "	if (atomic_load(&object->version_stale) && !due)\n		return OSD_OK;",
         "	return OSD_OK;",
         *("tests/sanitize/test_units.py", "-k", "data_version and sanitized"),
