@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.params import InputPath
 from pyosd.cli.frame.verb import Failure, Settings, Verb
 from pyosd.cli.security.secmgr import print_verified, verify_by_asking
 from pyosd.cli.security.secmgr_verb import Asking
@@ -25,7 +26,7 @@ DATA = click.option(
     type=click.Path(path_type=Path),
     help="Folder of the security manager.  [/var/lib/iosd-secmgr; ~/.local/share/iosd-secmgr]",
 )
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = InputPath(dir_okay=False, path_type=Path)
 
 
 def folder_of(data: Path | None) -> Path:

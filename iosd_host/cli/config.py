@@ -35,13 +35,14 @@ from iosd_host.serve.preconditions import CannotServe, check_folders, check_port
 from iosd_host.serve.signers import signers_text
 from iosd_host.serve.tgtd import find_tgtd
 from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.params import InputPath
 from pyosd.cli.frame.verb import Failure
 from pyosd.cli.output.tables import print_lines
 from pyosd.cli.output.terminal import output_option
 
 __all__ = ["build", "check", "reload", "show"]
 
-PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
+PATH = InputPath(dir_okay=False, path_type=Path)
 
 
 class Several(Exception):

@@ -33,7 +33,7 @@ from iosd_host.policy.simulate import (
 )
 from iosd_host.policy.traces import Trace, table
 from pyosd.cli.frame.codes import Exit
-from pyosd.cli.frame.params import DurationParam
+from pyosd.cli.frame.params import DurationParam, InputFile
 from pyosd.cli.frame.verb import Failure
 from pyosd.cli.output.tables import print_lines
 from pyosd.cli.output.terminal import output_option
@@ -184,7 +184,7 @@ def pool_and_bounds(path: Path | None, words: str) -> tuple[str, dict[str, Setti
 
 
 @click.command(cls=HostVerb)
-@click.argument("trace", type=click.File())
+@click.argument("trace", type=InputFile())
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -56,6 +56,27 @@ def test_target_that_is_no_url() -> None:
     assert run("part", "ls", "--target", "nonsense")[0] == Exit.USAGE
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("exec", "ABSENT", "--zone", "0x10000"),
+        ("put", "ABSENT", "0x10000"),
+        ("obj", "write", "0x10000/0x10000", "ABSENT"),
+        ("fn", "put", "ABSENT"),
+        ("fn", "call", "name", "--input", "ABSENT"),
+        ("cluster", "put", "ABSENT", "0x10000"),
+        ("cred", "show", "ABSENT"),
+        ("key", "import", "ABSENT"),
+        ("config", "check", "ABSENT"),
+        ("secmgr", "serve", "--key", "ABSENT"),
+    ],
+)
+def test_absent_file(words: tuple[str, ...], tmp_path: Path) -> None:
+    absent = str(tmp_path / "Absent")
+    code, text = run(*(absent if each == "ABSENT" else each for each in words))
+    assert (code, text) == (Exit.NO_INPUT, f"osd: {absent}: No such file or directory\n")
+
+
 def test_unknown_verb() -> None:
     assert run("part", "nonsense")[0] == Exit.USAGE
 

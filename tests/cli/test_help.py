@@ -81,5 +81,5 @@ def test_examples_are_words_of_their_verb(path: str) -> None:
         if command.name not in ("exec", "run", "submit", "put", "check"):  # these read files
             try:
                 command.parse_args(context, rest)
-            except click.BadParameter as error:
+            except click.ClickException as error:
                 assert re.search("does not exist|No such file", error.message), line

@@ -95,7 +95,7 @@ OBJECT_LAYERS = {
         "stack",
         "view_list",
     },
-    "data": {"allocated", "change", "data", "pin", "resize", "settle", "share"},
+    "data": {"allocated", "change", "data", "grow", "pin", "resize", "settle", "share"},
     "objects": {
         *(
             "collection",

@@ -103,7 +103,7 @@ def print_exception(error: click.ClickException) -> None:
     text = re.sub(
         r"is not a valid integer( range)?\.", "is not a whole number.", error.format_message()
     )
-    if text[1:2].islower():
+    if ctx and text[1:2].islower():  # else it begins with the name of a file
         text = text[:1].lower() + text[1:]
     hints = [*_more(error, ctx), f"  see: {ctx.command_path} --help"] if ctx else []
     print_error(error.exit_code, text, "\n".join(hints), ctx)

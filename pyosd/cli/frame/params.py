@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Types of what people type: addresses, sizes, durations, tags."""
+"""Types of what people type: addresses, sizes, durations, tags, files to read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pyosd.cli.frame.addresses import JobName, LoneId, MemberRef, PathRef, is_job_path, is_path
+from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.param_type import ParamType
+from pyosd.cli.output.terminal import file_error
 from pyosd.types import ROOT, ObjectRef
 from pyosd.wire.exec_params import After, parse_duration, parse_size
 from pyosd.wire.indices import Ranges, parse_array
@@ -38,6 +41,8 @@ __all__ = [
     "SIZE",
     "TAG",
     "DurationParam",
+    "InputFile",
+    "InputPath",
     "NumberParam",
     "PathParam",
     "SizeParam",
@@ -420,3 +425,36 @@ MOMENT = MomentParam()
 NUMBER = NumberParam()
 ATTRIBUTE = AttributeName()
 TAG = TagParam()
+
+
+class NoInput(click.ClickException):
+    """A file that is to be read is absent."""
+
+    exit_code = Exit.NO_INPUT
+
+
+def look_for(path: Any) -> None:
+    """Raises: NoInput: nothing has this path."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoInput(file_error(error)) from None
+
+
+class InputPath(click.Path):
+    """The path of a file or folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click does, if something has this path.  Raises: NoInput."""
+        look_for(value)
+        return super().convert(value, param, ctx)
+
+
+class InputFile(click.File):
+    """An open file; -: stdin."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As click does, if something has this path.  Raises: NoInput."""
+        if value != "-":
+            look_for(value)
+        return super().convert(value, param, ctx)

@@ -14,7 +14,7 @@ import click
 from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE, pool_option
+from pyosd.cli.frame.params import ADDRESS, DURATION, SIZE, InputFile, InputPath, pool_option
 from pyosd.cli.frame.verb import YES, Failure, Listing, Settings, Verb
 from pyosd.cli.functions.engines import engines
 from pyosd.cli.functions.log import log
@@ -99,7 +99,7 @@ def fn() -> None:
 
 
 @fn.command(cls=Verb)
-@click.argument("code", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("code", metavar="FILE", type=InputPath(dir_okay=False))
 @click.option("--name", metavar="NAME", default="", help="Name of the function.  [the file's]")
 @click.option(
     "--access",
@@ -138,7 +138,7 @@ def fn() -> None:
     "--sign",
     "sign_with",
     metavar="KEY",
-    type=click.Path(exists=True, dir_okay=False),
+    type=InputPath(dir_okay=False),
     help="Sign it with this key of SSH; a public key's file: with ssh-agent.",
 )
 @click.option("--encrypt", "encrypted", is_flag=True, help="Encrypt the code to the target's key.")
@@ -247,7 +247,7 @@ def names_of_others(functions: Functions) -> dict[str, ObjectRef]:
     "--sign",
     "sign_with",
     metavar="KEY",
-    type=click.Path(exists=True, dir_okay=False),
+    type=InputPath(dir_okay=False),
     help="Sign them with this key of SSH; a public key's file: with ssh-agent.",
 )
 @pool_option("Pool of the calls.  [the first with the engine]")
@@ -392,7 +392,7 @@ def rm(
 @click.option(
     "--input",
     "file",
-    type=click.File("rb"),
+    type=InputFile("rb"),
     metavar="FILE",
     help="Pass the bytes of this file instead of ARGS; -: stdin.",
 )

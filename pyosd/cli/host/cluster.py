@@ -14,7 +14,7 @@ import click
 from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import ADDRESS, SIZE
+from pyosd.cli.frame.params import ADDRESS, SIZE, InputPath
 from pyosd.cli.frame.verb import Failure, Listing, Settings, explain
 from pyosd.cli.host.everywhere import handle_of, targets_option
 from pyosd.cli.output.progress import step_bar
@@ -232,7 +232,7 @@ def cluster() -> None:
 
 
 @cluster.command(cls=ClusterVerb)
-@click.argument("files", metavar="FILE...", type=click.Path(exists=True, dir_okay=False), nargs=-1,
+@click.argument("files", metavar="FILE...", type=InputPath(dir_okay=False), nargs=-1,
                 required=True)  # fmt: skip
 @partition_argument
 @click.option(

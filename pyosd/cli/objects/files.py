@@ -14,7 +14,7 @@ import click
 from pyosd import errors, files
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.hints import hints
-from pyosd.cli.frame.params import ADDRESS
+from pyosd.cli.frame.params import ADDRESS, InputPath
 from pyosd.cli.frame.verb import Failure, Settings, Verb
 from pyosd.cli.output.progress import byte_bar
 from pyosd.cli.output.tables import counted, format_bytes
@@ -52,7 +52,7 @@ def if_exists(what: str) -> Callable[[click.decorators.FC], click.decorators.FC]
 @click.argument(
     "sources",
     metavar="SOURCE...",
-    type=click.Path(exists=True, path_type=Path),
+    type=InputPath(path_type=Path),
     nargs=-1,
     required=True,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import DURATION
+from pyosd.cli.frame.params import DURATION, InputPath
 from pyosd.cli.frame.verb import Listing, Settings
 from pyosd.cli.output.tables import Column, JsonRow, format_time, print_lines
 from pyosd.cli.security.secmgr_verb import METHOD, TYPE, Asking, AskingListing, ask, target_of, text
@@ -122,7 +122,7 @@ def record_of(capability: Capability) -> JsonRow:
 
 
 @cred.command(cls=Listing)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=InputPath(dir_okay=False, path_type=Path))
 @click.pass_obj
 def show(settings: Settings, file: Path) -> None:
     """Show what a file of credentials permits, without its keys.

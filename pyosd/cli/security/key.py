@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pyosd.cli.frame.group import Group
-from pyosd.cli.frame.params import DURATION, NUMBER
+from pyosd.cli.frame.params import DURATION, NUMBER, InputPath
 from pyosd.cli.frame.verb import YES, Settings
 from pyosd.cli.output.tables import Column, JsonRow, format_time
 from pyosd.cli.output.terminal import harmless
@@ -61,7 +61,7 @@ def ls(settings: Settings, target_name: str | None) -> None:
 
 
 @key.command("import", cls=Asking)
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=InputPath(dir_okay=False, path_type=Path))
 @click.option(
     "--method",
     type=METHOD,
