@@ -13,6 +13,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.waiting import DEADLINE_S
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 ROOT = Path(__file__).resolve().parents[1]
 STAT_MOST = 4096  # bytes of /proc/PID/stat
@@ -24,7 +30,7 @@ long_lived: set[int] = set()
 def companion(
     module: str, kind: socket.SocketKind
 ) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Start a small process that works for this one as long as it lives.
+    """Start a small process that works for this one until dismiss(), or as long as this one lives.
 
     Args: module: is run; its argument is the descriptor of its end of the connection.
     """
@@ -38,6 +44,13 @@ def companion(
         )
     long_lived.add(process.pid)
     return ours, process
+
+
+def dismiss(link: socket.socket | Connection, process: subprocess.Popen[bytes]) -> None:
+    """Close the connection to a companion, which ends it, and wait for its end."""
+    link.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(DEADLINE_S)
 
 
 def parents() -> dict[int, int]:

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tests.processes import Watch, companion
+from tests.processes import Watch, companion, dismiss
 from tests.waiting import DEADLINE_S
 
 OURS = ("pyosd", "iosd_host", "iosd_secmgr", "bench", "tests")
@@ -146,7 +146,7 @@ def osd(
 def helper() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     """The process that copies itself, and the connection to it; it ends with ours."""
     ours, process = companion("tests.warm", socket.SOCK_SEQPACKET)
-    atexit.register(ours.close)
+    atexit.register(dismiss, ours, process)
     return ours, process
 
 

@@ -8,6 +8,7 @@ process.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from multiprocessing.connection import Connection
 from click.testing import CliRunner
 
 from iosd_host.cli import store as commands
-from tests.processes import companion
+from tests.processes import companion, dismiss
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def run_apart(verb: str, words: list[str]) -> Done:
 def helper() -> tuple[Connection, subprocess.Popen[bytes]]:
     """The connection to the process, which ends with ours."""
     ours, process = companion("tests.offline.tool_process", socket.SOCK_STREAM)
-    return Connection(ours.detach()), process
+    link = Connection(ours.detach())
+    atexit.register(dismiss, link, process)
+    return link, process
 
 
 def main(link: Connection) -> None:
