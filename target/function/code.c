@@ -41,6 +41,8 @@ enum osd_status osd_function_fetch(struct osd_functions *functions, struct osd_o
 
 	if (status != OSD_OK)
 		return status;
+	/* One read gives the bytes and their version, so the length is not known before it.  The
+	 * byte beyond the longest code shows code that is too long. */
 	code = malloc(sizeof(*code) + most + 1);
 	if (!code)
 		return OSD_E_NO_MEMORY;
@@ -115,6 +117,8 @@ static void make_room(struct osd_functions *functions, size_t length)
 	}
 }
 
+/* Two calls may have read the code at the same time: the code of the later one stays.  If it is of
+ * the older version, the next call reads the code again. */
 void osd_function_keep(struct osd_functions *functions, const struct osd_function *function,
 		       struct osd_function_code *code)
 {
@@ -148,6 +152,7 @@ struct osd_function_code *osd_function_machine(struct osd_functions *functions,
 	return code;
 }
 
+/* The mark is in the entry: calls that have read the code separately share nothing else. */
 bool osd_function_compile_begins(struct osd_functions *functions,
 				 const struct osd_function *function,
 				 const struct osd_function_code *code)
@@ -238,6 +243,8 @@ enum osd_status osd_function_code(struct osd_functions *functions,
 	if (status == OSD_E_VERSION) {
 		osd_function_code_put(OSD_STEAL(code));
 		status = osd_function_fetch(functions, function->id, &code);
+		/* The same bytes may have been written again: the function stays active.  Code that
+		 * is empty or too long is not the code that was activated. */
 		if (status == OSD_E_CDB_FIELD ||
 		    (status == OSD_OK &&
 		     memcmp(code->sha256, function->sha256, sizeof(code->sha256)) != 0))

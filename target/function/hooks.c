@@ -58,10 +58,12 @@ static void take_value(void *arg, enum osd_stack_level level, uint32_t number, c
 		take_definer(finding, level, number, bytes, length);
 		return;
 	}
+	/* set() has decoded every value before it was stored: this one is damaged. */
 	if (!osd_hook_value_decode(bytes, length, &value)) {
 		finding->status = OSD_E_MEDIUM;
 		return;
 	}
+	/* Before make_hook(): an inactive function refuses only the events of its hooks. */
 	if (!(value.events & finding->events))
 		return;
 	list = realloc(finding->list, (finding->count + 1) * sizeof(*list));
@@ -90,7 +92,8 @@ enum osd_status osd_hooks_find(struct osd_functions *functions, struct osd_txn *
 
 /* ---- the pages ---------------------------------------------------------------------------------- */
 
-/* Attributes for applications, of user objects. */
+/* Attributes for applications, of user objects.  The target sets them without the rights of a user,
+ * so a hook must not name a page that has a meaning for the target. */
 static bool may_be_derived(uint32_t page)
 {
 	return page >= OSD_PAGE_DERIVED_FIRST && page <= OSD_PAGE_DERIVED_LAST;
@@ -112,6 +115,7 @@ static enum osd_status set(void *context, struct osd_txn *txn, struct osd_object
 	(void)page;
 	if (number == OSD_HOOK_DUE && id.object_id && length == 1 && value[0] == 1)
 		return osd_due_mark(txn, id);
+	/* An empty value is not checked: a hook can be removed when its function is gone. */
 	if ((id.partition_id && id.partition_id <= OSD_FUNCTION_PARTITION_LAST) || number == 0 ||
 	    number > OSD_HOOKS || (length && !is_good(context, value, length)))
 		return OSD_E_PARAM_FIELD;

@@ -98,14 +98,14 @@ static bool fits(uint32_t number, const uint8_t *value, size_t length)
 	const struct field *field = &fields[number];
 
 	switch (field->form) {
-	case TEXT:
+	case TEXT: /* without newlines, which would add lines to the signed statement */
 		return length <= field->most && osd_text_is_clean(value, length);
 	case NAME:
 		return length <= field->most && is_name(value, length) &&
 		       !(number == MANIFEST_ALIAS && is_digits(value, length));
 	case WORDS:
 		return length <= field->most && are_words(value, length);
-	case NUMBER:
+	case NUMBER: /* 0 stands for a value that is not set (struct osd_function) */
 		return length == field->most && osd_get_be(value, length) != 0;
 	case ACCESS:
 		return length == 1 && value[0] <= OSD_FUNCTION_WRITE;
@@ -149,6 +149,7 @@ static enum osd_status set(void *context, struct osd_txn *txn, struct osd_object
 	if (!osd_function_is_one(id) || number == 0 || number >= MANIFEST_END ||
 	    fields[number].form == OWN || (length && !fits(number, value, length)))
 		return OSD_E_PARAM_FIELD;
+	/* osd_attr_set holds the record, and so does an activation: this is so until the commit. */
 	status = has_value(txn, id, MANIFEST_SHA256, &active);
 	if (status == OSD_OK && active)
 		status = OSD_E_PARAM_FIELD;
@@ -296,6 +297,7 @@ enum osd_status osd_function_read(struct osd_txn *txn, struct osd_object_id id,
 	read_text(&reading, MANIFEST_FINGERPRINT, function.fingerprint,
 		  sizeof(function.fingerprint));
 	function.activated_msec = read_number(&reading, MANIFEST_ACTIVATED);
+	/* A value of another length is damaged, and may have left bytes.  Zeros: not active. */
 	if (read_bytes(&reading, MANIFEST_SHA256, function.sha256, sizeof(function.sha256)) !=
 	    sizeof(function.sha256))
 		memset(function.sha256, 0, sizeof(function.sha256));
@@ -397,6 +399,8 @@ enum osd_status osd_function_signing(struct osd_txn *txn, struct osd_object_id i
 	for (size_t i = 0; i < 32; i++)
 		add(ret_signing, "%02x", sha256[i]);
 	add(ret_signing, "\n");
+	/* The client signs the same text, so the order of the lines is fixed: that of the numbers
+	 * (pyosd/security/function_signature.py). */
 	for (uint32_t number = 1; number < MANIFEST_END; number++)
 		if (fields[number].name)
 			add_value(&reading, number, ret_signing);

@@ -62,6 +62,7 @@ static void add_number(struct osd_sha256 *sha, uint64_t number)
 	osd_sha256_add(sha, bytes, sizeof(bytes));
 }
 
+/* The length comes first: otherwise two different stacks could add the same bytes. */
 static void add_bytes(struct osd_sha256 *sha, const void *bytes, size_t length)
 {
 	add_number(sha, length);
@@ -95,7 +96,9 @@ static void add_stage(struct osd_sha256 *sha, const struct osd_stage *stage)
 	add_bytes(sha, stage->parameters, stage->parameters_length);
 }
 
-/* Of what the data pass through: code, engine, pool, contract, entry point and parameters of each stage, in order. */
+/* Of what the data pass through: code, engine, pool, contract, entry point and parameters of each
+ * stage, in order.  Limits, signer and time of the activation do not change the bytes.  So kept
+ * results are also found after another activation of the same code. */
 static void hash_stack(const struct osd_stack *stack, uint8_t hash[32])
 {
 	struct osd_sha256 sha;
@@ -158,6 +161,7 @@ struct osd_stack_note osd_stack_note_put(struct osd_functions *functions, struct
 	}
 	osd_lock(&notes->lock);
 	place = place_of(notes, id);
+	/* The last READ may have passed another stack: osd_stack_why_end compares hashes. */
 	if (*place && osd_same_id((*place)->id, id))
 		note.last = (*place)->last;
 	if (*place)
@@ -196,6 +200,8 @@ bool osd_stack_note_get(struct osd_functions *functions, struct osd_object_id id
 		holds = stack;
 	}
 	osd_unlock(&notes->lock);
+	/* A WRITE of a function's code changes no counter.  The lock of the cache of objects, which
+	 * this takes, must not be taken under a leaf. */
 	for (size_t i = 0; holds && i < ret_note->count; i++)
 		holds = osd_function_code_is_current(functions, ret_note->functions[i].id,
 						     &ret_note->functions[i].version);
