@@ -74,6 +74,7 @@ static int probe_mounts(void)
 	return error;
 }
 
+/* The id of the first slot (main.c); uid_base is for root of the zygote's user namespace. */
 static int probe_uid(unsigned uid_base)
 {
 	if (setgroups(0, NULL) < 0 || setresgid(uid_base + 1, uid_base + 1, uid_base + 1) < 0 ||
@@ -127,6 +128,8 @@ static int probe(enum osd_layer_index layer, unsigned uid_base)
 	}
 }
 
+/* A probe changes the namespaces, ids or filters of its process for good.  An errno fits into the
+ * 8 bits of an exit status. */
 static int probe_in_child(enum osd_layer_index layer, unsigned uid_base)
 {
 	pid_t child = fork();

@@ -49,7 +49,8 @@ static char *copy(const char *text, bool *failed)
 	return made;
 }
 
-/* The place has another pool from now on, or none.  Its zygotes stay. */
+/* The place has another pool from now on, or none.  Its zygotes stay: slots name them
+ * by index. */
 static void replace(struct osd_zygotes *pool, struct osd_zygotes fresh)
 {
 	free(pool->name);
@@ -111,6 +112,7 @@ void osd_zygotes_bound(struct osd_daemon *daemon, struct osd_zygotes *pool, unsi
 	int error = bound(daemon, pool, percent);
 
 	pool->cpu_share = percent < OSD_CPU_SHARE_WHOLE ? percent : 0;
+	/* A bound that cannot be removed slows this pool alone; a missing one would slow others. */
 	pool->unbounded = error && pool->cpu_share;
 	if (pool->unbounded)
 		osd_error("pool %s: a cpu share of %u %% cannot be enforced: %s", pool->name,
@@ -133,6 +135,8 @@ static void leave(struct osd_daemon *daemon, struct osd_zygotes *pool)
 	clear(pool);
 }
 
+/* The target reads the file at another moment, and finishes the jobs that it has accepted for a
+ * removed pool.  Until it sends FORGET, `wanted` keeps the pool. */
 void osd_pools_leave(struct osd_daemon *daemon)
 {
 	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
@@ -141,6 +145,7 @@ void osd_pools_leave(struct osd_daemon *daemon)
 	}
 }
 
+/* The next target assumes that pools have no bounds (osd_service_bound). */
 void osd_pools_unwanted(struct osd_daemon *daemon)
 {
 	for (unsigned i = 0; i < OSD_POOLS_MAX; i++) {
@@ -224,6 +229,7 @@ static const char *parse(char *text, struct wanted *wanted)
 		if (!wrong)
 			wanted->pools[wanted->count++] = words;
 	}
+	/* Jobs that name no pool run in this one, so a file cannot remove it. */
 	if (!wrong && !find_wanted(wanted, "default")) {
 		if (wanted->count == OSD_POOLS_CONFIGURED)
 			return "too many pools";
@@ -262,6 +268,7 @@ static bool take(struct osd_daemon *daemon, const struct osd_pool_words *words)
 	}
 	if (!osd_zygotes_add(daemon, words))
 		return false;
+	/* After osd_zygotes_add(): if there is no memory, the pool serves as before. */
 	if (pool)
 		osd_zygotes_retire(daemon, pool);
 	pool = osd_zygotes_find(daemon, words->name, strlen(words->name));

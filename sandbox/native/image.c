@@ -131,6 +131,7 @@ bool osd_image_read(const uint8_t *file, size_t length, struct osd_image *ret_im
 
 	if (length < sizeof(header))
 		return say(why, "it is not an ELF file: it is too short");
+	/* Copied out: the code follows other texts of the job, so the file need not be aligned. */
 	memcpy(&header, file, sizeof(header));
 	if (!check_header(&header, length, why))
 		return false;
@@ -165,6 +166,7 @@ static bool no_memory(struct osd_image *image, char why[OSD_IMAGE_WHY])
 
 bool osd_image_place(struct osd_image *image, const uint8_t *file, char why[OSD_IMAGE_WHY])
 {
+	/* Pages between the segments stay without access. */
 	void *base = mmap(NULL, (size_t)page_after(image->bytes), PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -190,6 +192,7 @@ bool osd_image_protect(const struct osd_image *image, char why[OSD_IMAGE_WHY])
 
 	for (size_t i = 0; i < image->count && fine; i++)
 		fine = protect(image, &image->segments[i], image->segments[i].protection);
+	/* The file may name any address: outside the image, this would change other memory. */
 	/* The last page of it may have other variables. */
 	if (fine && end > begin && osd_image_at_with(image, relro->address, relro->bytes, PROT_WRITE))
 		fine = mprotect(image->base + begin, (size_t)(end - begin), PROT_READ) == 0;
@@ -198,6 +201,7 @@ bool osd_image_protect(const struct osd_image *image, char why[OSD_IMAGE_WHY])
 	return fine;
 }
 
+/* Subtracts instead of adding: address and bytes come from the file, so a sum may overflow. */
 uint8_t *osd_image_at_with(const struct osd_image *image, uint64_t address, uint64_t bytes,
 			   int protection)
 {
