@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Less than PIPE_BUF: a pipe takes such a line whole, so lines of several threads do not mix. */
 #define LINE_MAX_BYTES 2048
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -58,7 +59,9 @@ static __attribute__((format(printf, 2, 3))) void add(struct line *line, const c
 		line->used += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-/* Appends text as the inside of a JSON string, and leaves room for the rest of the line. */
+/* Appends text as the inside of a JSON string, and leaves room for the rest of the line.  Bytes of
+ * UTF-8 are escaped one by one: the text may have been cut inside a character, and the line must
+ * stay valid JSON. */
 static void add_escaped(struct line *line, const char *text)
 {
 	for (; *text && line->used < sizeof(line->bytes) - 16; text++) {
@@ -125,7 +128,7 @@ static void emit(const struct osd_log_about *about, enum osd_log_level level, co
 		write_json(&line, about, level, text);
 	else
 		write_text(&line, about, level, text);
-	line.bytes[line.used++] = '\n';
+	line.bytes[line.used++] = '\n'; /* add() always leaves a byte */
 	if (write(log_fd, line.bytes, line.used) < 0)
 		return; /* there is no other place to report it */
 }

@@ -42,7 +42,8 @@ static enum osd_status key_of(struct osd_txn *txn, uint64_t partition_id, uint8_
 	return status;
 }
 
-/* As key_of, and holds the partition until the transaction ends. */
+/* As key_of, and holds the partition until the transaction ends: no record is stored below a
+ * partition whose removal has been committed. */
 static enum osd_status held_key_of(struct osd_txn *txn, uint64_t partition_id, uint8_t kind,
 				   uint8_t version, struct osd_key *ret_key)
 {
@@ -109,6 +110,7 @@ enum osd_status osd_key_record_put(struct osd_txn *txn, const struct osd_key_nam
 	return osd_key_put(txn->kv, OSD_KV_KEYS, &key, bytes, sizeof(bytes));
 }
 
+/* Nonces stay: those of partition zero also are of commands that keys above have signed. */
 static enum osd_status remove_level(struct osd_txn *txn, struct osd_key_list *list, uint8_t above)
 {
 	struct osd_bytes key;
@@ -190,7 +192,7 @@ enum osd_status osd_key_record_each(struct osd_txn *txn,
 
 /* ---- nonces ------------------------------------------------------------------------------ */
 
-/* Times have 48 bits. */
+/* Times have 48 bits.  A span may end a second after the last one (security/nonce.c). */
 static bool are_in_order(const struct osd_nonce_spans *spans)
 {
 	for (size_t i = 0; i < spans->count; i++)
