@@ -36,6 +36,7 @@ static enum osd_status verify_entry(const struct osd_checker *checker, struct os
 	struct osd_grant *grant = &extension->grant;
 	enum osd_status status = OSD_OK;
 
+	/* A command that was accepted for the background keeps the permissions of that time. */
 	if (!security->accepted)
 		status = osd_check_extension(checker, &security->proof, request->cdb, entry, grant);
 	else
@@ -78,6 +79,7 @@ enum osd_status osd_authorise_extensions(const struct osd_checker *checker,
 	if (count == 0 || count > EXTENSIONS_MAX ||
 	    descriptor.length != EXTENSION_HEADER + count * OSD_EXTENSION_ENTRY)
 		return osd_command_fail(request, OSD_E_CDB_FIELD, OSD_CONTINUATION_FIELD);
+	/* A request that is dispatched again has those of the dispatch before. */
 	osd_authorise_release(security);
 	security->extensions = calloc(count, sizeof(*security->extensions));
 	if (!security->extensions)
@@ -143,6 +145,8 @@ bool osd_authorise_by_tag(const struct osd_request *request)
 
 /* ---- objects that the command names ---------------------------------------------------------- */
 
+/* An absent object has facts, too: only a user with a permission for its id may learn that it is
+ * absent (docs/security-protocol.md). */
 static enum osd_status find_facts(struct osd_objects *objects, struct osd_object_id id,
 				  enum osd_object_type type, bool with_tag,
 				  struct osd_object **ret_object, struct osd_object_facts *facts)
@@ -258,6 +262,7 @@ static enum osd_status check_source(struct osd_command_context *ctx, const struc
 
 	if (!osd_attr_names_source(attr))
 		return OSD_OK;
+	/* The facts of the other object may have to be read. */
 	if (ctx->data_flags & OSD_DATA_NOWAIT)
 		return OSD_E_WOULD_BLOCK;
 	if (attr->page != OSD_PAGE_STACK)
@@ -351,6 +356,8 @@ enum osd_status osd_authorise_listed(struct osd_command_context *ctx, struct osd
 
 /* ---- matches of a query ---------------------------------------------------------------------- */
 
+/* A match tells the values of attributes in the criteria, and no list of the command names these.
+ * So an extension capability must permit all attributes. */
 enum osd_status osd_authorise_sees(void *arg, struct osd_txn *txn,
 				   const struct osd_object_facts *facts, bool *ret_sees)
 {

@@ -125,10 +125,12 @@ static struct osd_background *copy_request(const uint8_t *cdb, const uint8_t *da
 	request->cdb_length = OSD_CDB_LENGTH;
 	request->data_out = background->bytes + OSD_CDB_LENGTH;
 	request->data_out_length = length;
+	/* The command outlives the nexus that has sent it. */
 	request->nexus = (struct osd_nexus){.initiator_name = "", .address = ""};
 	return background;
 }
 
+/* Takes over the place of the holder, also if it fails. */
 static enum osd_status make(struct osd_backgrounds *all, struct osd_place_holder *holder,
 			    const uint8_t *cdb, const uint8_t *data_out, size_t length,
 			    struct osd_background **ret_background)
@@ -229,10 +231,12 @@ void osd_background_start(struct osd_background *background, const struct osd_tr
 	tracked->other_created_ms = accepted->other_created_ms;
 	tracked->state = accepted->state;
 	tracked->background = tracked->begun = tracked->claimed = true;
+	/* The CDB may let the target choose the id: the acceptance has chosen it. */
 	background->request.object = accepted->ctx->request->object;
 	osd_lock(&all->lock);
 	osd_turns_add(&all->turns, &background->turn);
 	pthread_cond_signal(&all->changed);
+	/* Until then there is no thread: osd_backgrounds_recover starts it at its end. */
 	recovered = all->recovered;
 	osd_unlock(&all->lock);
 	if (recovered)
@@ -282,6 +286,7 @@ static bool end_turn(struct osd_backgrounds *all, struct osd_background *backgro
 
 	osd_lock(&all->lock);
 	all->running = NULL;
+	/* Together with `running`: an interrupt of a later step is not lost. */
 	__atomic_store_n(&background->request.aborted, false, __ATOMIC_RELEASE);
 	if (stays && lost)
 		osd_turns_add_loser(&all->turns, &background->turn, now_ms());
@@ -297,6 +302,7 @@ static void take_turn(struct osd_backgrounds *all, struct osd_background *backgr
 
 	all->ops.enter(all->dispatcher);
 	status = osd_tracked_step(background->tracked);
+	/* Before leave(): FORMAT OSD does not come between a step and the record of its failure. */
 	if (status != OSD_OK && status != OSD_E_BUSY && status != OSD_E_TASK_ABORTED)
 		osd_tracked_fail(background->tracked, status);
 	all->ops.leave(all->dispatcher);

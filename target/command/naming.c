@@ -204,8 +204,10 @@ static enum osd_status begin_below_root(struct osd_naming *naming)
 	uint64_t first = 0, second = 0;
 	enum osd_status status;
 
+	/* The root has the names of partitions and no others: no name moves into or out of it. */
 	if (has_second_path(params) && has_slash(params->path) != has_slash(params->other))
 		return osd_naming_fail_at(naming, OSD_E_NAME_TARGET, 0);
+	/* One name is that of the partition itself; LIST lists what is in the partition. */
 	if (!lists && !has_slash(params->path))
 		return OSD_OK;
 	status = enter(naming, &params->path, &first);
@@ -304,6 +306,7 @@ enum osd_status osd_naming_give(struct osd_naming *naming, const struct osd_name
 	status = find_stored(naming, &stored);
 	if (status == OSD_OK)
 		status = set_username(naming, stored, named->type, place->name);
+	/* Objects of a view have attributes besides those in the base; directories have none. */
 	if (status != OSD_OK || !naming->in_view || named->type != OSD_USER_OBJECT)
 		return status;
 	return set_username(naming, named->id, named->type, place->name);
@@ -321,6 +324,7 @@ enum osd_status osd_naming_take(struct osd_naming *naming, const struct osd_name
 		return status;
 	naming->outcome |= OSD_NAME_REMOVED;
 	status = find_stored(naming, &stored);
+	/* The record of a directory is in the base; a user object is removed through the view. */
 	if (status == OSD_OK && place->found.type == OSD_COLLECTION)
 		return osd_collection_remove(naming->txn, stored, false);
 	if (status == OSD_OK)

@@ -81,12 +81,14 @@ static enum osd_status use_data(struct osd_command_context *ctx, struct osd_exec
 
 	if (!data->bytes)
 		return read_data(ctx, data);
+	/* The object has changed since the functions saw it: they get its present bytes. */
 	do
 		status = write_data(ctx, data);
 	while (status == OSD_E_VERSION && osd_stack_begin_again(ctx->request));
 	return status;
 }
 
+/* Each step makes a context anew: only the request lives while the call waits. */
 static enum osd_status run(struct osd_dispatcher *dispatcher, struct script_use *use)
 {
 	struct osd_request *request = &use->request;
@@ -165,6 +167,7 @@ static enum osd_status end(struct script_use *use, enum osd_status status)
 	data->available = status == OSD_OK ? data->length : 0;
 	if (status == OSD_E_SHORT_READ)
 		data->available = request->fault.command_information;
+	/* At the end of the object a script gets fewer bytes and no error, as from a file. */
 	if (status == OSD_E_SHORT_READ || status == OSD_E_BEYOND_END)
 		status = OSD_OK;
 	explain(&request->fault, status, data);
@@ -189,6 +192,7 @@ static enum osd_status step(void *context, struct osd_exec_data *data)
 	return status == OSD_PENDING ? status : end(use, status);
 }
 
+/* The thread that takes the steps calls this, so none of them ends and frees use meanwhile. */
 static void abort_step(void *context, struct osd_exec_data *data)
 {
 	struct script_use *use = data->own;

@@ -58,6 +58,7 @@ static const struct osd_command_def commands[] = {
 	{OSD_SA_GET_ATTRIBUTES, R | P | C | U, OSD_PERM_GET_ATTR, OSD_LATENCY_ATTRIBUTES,
 	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_GET_FIRST | OSD_CMD_INLINE,
 	 .execute = osd_cmd_attributes},
+	/* As CREATE PARTITION, it may attach a function: the store then keeps the user's name. */
 	{OSD_SA_SET_ATTRIBUTES, R | P | C | U, OSD_PERM_SET_ATTR, OSD_LATENCY_ATTRIBUTES,
 	 OSD_CMD_TXN | OSD_CMD_NO_CHANGE | OSD_CMD_CONTINUATION | OSD_CMD_NEEDS_USER,
 	 .execute = osd_cmd_attributes},
@@ -156,6 +157,7 @@ static uint8_t place(uint16_t service_action)
 	return (uint8_t)(service_action & 0x7f) | (service_action >> 8 == 0x8f ? 0x80 : 0);
 }
 
+/* Filled before main() and constant then: every command finds its row without a lock. */
 static uint8_t row_of[256]; /* by place: index + 1; 0: no command */
 
 static __attribute__((constructor)) void index_commands(void)
@@ -168,6 +170,7 @@ const struct osd_command_def *osd_command_find(uint16_t service_action)
 {
 	uint8_t row = row_of[place(service_action)];
 
+	/* Service actions of other groups have the same places. */
 	return row && commands[row - 1].service_action == service_action ? &commands[row - 1]
 									 : NULL;
 }
