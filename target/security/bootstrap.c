@@ -91,6 +91,7 @@ static int write_text(const char *path, const struct text *text)
 
 	if (fd < 0)
 		return errno;
+	/* A file that a crash has left may have another mode. */
 	if (fchmod(fd, 0600) < 0)
 		error = errno;
 	if (!error && write(fd, text->bytes, text->length) != (ssize_t)text->length)
@@ -125,6 +126,7 @@ static enum osd_status make(const char *path, const uint8_t system_id[OSD_SYSTEM
 
 static enum osd_status read_text(const char *path, char message[256], struct text *text)
 {
+	/* O_NONBLOCK: the open of a FIFO would wait for a writer. */
 	OSD_CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 	ssize_t got;
@@ -224,6 +226,7 @@ enum osd_status osd_bootstrap_leave_local(const char *path,
 	put_line(text, "system-id", system_id, OSD_SYSTEM_ID_BYTES);
 	snprintf(line, sizeof(line), "method %u\n", method);
 	put_text(text, line);
+	/* write_text() replaces no file. */
 	unlink(path);
 	error = write_text(path, text);
 	osd_secret_free(text, sizeof(*text));

@@ -27,6 +27,7 @@ static void changed(void *arg, bool committed)
 	free(change);
 }
 
+/* If noting fails, osd_txn_on_end calls changed() at once, and that frees the note. */
 static enum osd_status watch(struct osd_keyring *keyring, struct osd_txn *txn,
 			     const struct osd_key_name *name)
 {
@@ -63,6 +64,7 @@ enum osd_status osd_keyring_read(struct osd_keyring *keyring, struct osd_txn *tx
 	enum osd_status status = osd_key_record_get(txn, name, &record);
 
 	if (status == OSD_OK)
+		/* There are records, so there was a seal: the store has lost its file. */
 		status = keyring->seal ? osd_key_unseal(keyring->seal, name, &record, ret_key)
 				       : OSD_E_MEDIUM;
 	return status;
@@ -157,6 +159,7 @@ enum osd_status osd_keyring_set_master(struct osd_keyring *keyring, struct osd_t
 
 static enum osd_status put_first_master(struct osd_keyring *keyring, const struct osd_key_pair *key)
 {
+	/* local_keys.c sets a root key only below a master key with this identifier. */
 	static const uint8_t identifier[OSD_KEY_IDENTIFIER] = "initial";
 	OSD_CLEANUP(osd_txn_abortp) struct osd_txn *txn = NULL;
 	enum osd_status status = osd_keyring_ready_seal(keyring, true);
@@ -180,6 +183,8 @@ enum osd_status osd_keyring_take_up(struct osd_keyring *keyring, const char *fil
 	if (!file || master.known)
 		return OSD_OK;
 	key = osd_secret_alloc(sizeof(*key));
+	/* The file is on disk before the store has the key: after a crash between the two, the next
+	 * start reads the file.  The other order could leave a master key that nobody knows. */
 	status = key ? osd_bootstrap_master(file, osd_objects_system_id(keyring->objects), message,
 					    key)
 		     : OSD_E_NO_MEMORY;

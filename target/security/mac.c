@@ -122,6 +122,8 @@ void osd_sha256_end(struct osd_sha256 *sha, uint8_t digest[32])
 
 /* ---- HMAC -------------------------------------------------------------------------------- */
 
+/* RFC 2104 fills a key that is shorter than a block with zeros.  So the zeros that follow a key of
+ * 20 bytes change nothing. */
 static void write_pad(const struct osd_mac *mac, uint8_t value)
 {
 	uint8_t pad[BLOCK];
@@ -167,6 +169,7 @@ static void finish(struct osd_mac *mac, uint8_t value[OSD_MAC_LENGTH])
 
 void osd_mac_final(struct osd_mac *mac, uint8_t value[OSD_MAC_LENGTH])
 {
+	/* Without memory, a constant would be a check value that anybody can send. */
 	if (mac->state)
 		finish(mac, value);
 	else
@@ -176,6 +179,7 @@ void osd_mac_final(struct osd_mac *mac, uint8_t value[OSD_MAC_LENGTH])
 
 bool osd_mac_equal(const uint8_t a[OSD_MAC_LENGTH], const uint8_t b[OSD_MAC_LENGTH])
 {
+	/* volatile: the compiler must not leave the loop at the first difference. */
 	volatile uint8_t different = 0;
 
 	for (size_t i = 0; i < OSD_MAC_LENGTH; i++)
