@@ -55,6 +55,7 @@ enum osd_status osd_attr_list_open(const uint8_t *bytes, size_t length, uint8_t 
 {
 	if (length < OSD_LIST_HEADER)
 		return OSD_E_PARAM_LENGTH;
+	/* Bits 7-4 must be 0 in lists that the target returns, and only there (osd2-wire 5.3). */
 	if ((bytes[0] & 0x0f) != type)
 		return OSD_E_PARAM_FIELD;
 	return osd_attr_entries_open(bytes + OSD_LIST_HEADER, length - OSD_LIST_HEADER, type,
@@ -94,7 +95,8 @@ void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t c
 		memset(buffer, 0, writer->placed);
 }
 
-/* Places the whole head or nothing, then as much of the value and its padding as fits. */
+/* Places the whole head or nothing, then as much of the value and its padding as fits.  The length
+ * in the head stays that of the whole value (osd2-wire 5.4). */
 static void place(struct osd_attr_writer *writer, const uint8_t *head, size_t head_length,
 		  const void *value, size_t length)
 {
@@ -179,6 +181,7 @@ size_t osd_attr_writer_finish(struct osd_attr_writer *writer)
 
 	if (writer->type == OSD_LIST_BARE)
 		return writer->placed;
+	/* Initiators find out by LIST LENGTH that something was cut (osd2-wire 5.4). */
 	listed = writer->needed - OSD_LIST_HEADER;
 	header[0] = writer->type;
 	osd_put_be(header + 4, OSD_MIN(listed, UINT32_MAX), 4);

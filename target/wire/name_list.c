@@ -71,6 +71,7 @@ static int wrong_field(const struct osd_name_params *params, const struct verb *
 		return AT_MOST;
 	if (has_extra(verb, HAS_PREFIX, params->prefix.length))
 		return AT_PREFIX_LENGTH;
+	/* LINK names the object by its id or by a path, and not by both. */
 	if (has_extra(verb, HAS_OBJECT | HAS_CHECKSUM, params->object_id) ||
 	    (params->object_id && params->other.length) || has_bad_checksum(params, verb))
 		return AT_OBJECT;
@@ -158,10 +159,12 @@ void osd_name_list_entry_encode(const struct osd_name_list_entry *entry, uint8_t
 	osd_put_be(bytes + 14, entry->name_length, 2);
 	osd_name_list_facts_encode(entry, bytes);
 	osd_put_be(bytes + 52, 0, 4);
-	osd_put_be(bytes + length - 8, 0, 8); /* what fills up the name */
+	/* Zeros fill up the name.  It has at least one byte, so they are behind the fixed part. */
+	osd_put_be(bytes + length - 8, 0, 8);
 	memcpy(bytes + OSD_NAME_LIST_ENTRY, entry->name, entry->name_length);
 }
 
+/* Apart from the entry: the scan that writes entries must not call the store for the facts. */
 void osd_name_list_facts_encode(const struct osd_name_list_entry *entry, uint8_t *bytes)
 {
 	osd_put_be(bytes + 16, entry->length, 8);

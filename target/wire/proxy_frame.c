@@ -185,6 +185,7 @@ static bool code_form_known(uint8_t form)
 	       (form & OSD_CODE_PACKING) != OSD_CODE_PACKING;
 }
 
+/* The sums come after the comparison of their parts, so that none of 32 bits overflows. */
 static bool run_lengths_fit(const struct osd_job_run *run)
 {
 	return run->code_bytes >= 1 && run->code_bytes <= osd_exec_limits[OSD_LIMIT_CODE].maximum &&
@@ -229,6 +230,7 @@ bool osd_job_run_decode(const uint8_t bytes[OSD_JOB_RUN_BYTES], struct osd_job_r
 	run.code_kept = code_kept == 1;
 	run.compile = flags & FLAG_COMPILE;
 	run.stage = flags & FLAG_STAGE;
+	/* As reserved bytes: other values can be given a meaning later. */
 	if (texts > TEXTS_SHARED || native > 1 || code_kept > 1 ||
 	    flags > (FLAG_COMPILE | FLAG_STAGE))
 		return false;
