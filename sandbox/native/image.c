@@ -192,8 +192,8 @@ bool osd_image_protect(const struct osd_image *image, char why[OSD_IMAGE_WHY])
 
 	for (size_t i = 0; i < image->count && fine; i++)
 		fine = protect(image, &image->segments[i], image->segments[i].protection);
-	/* The file may name any address: outside the image, this would change other memory. */
-	/* The last page of it may have other variables. */
+	/* The file may name any address: outside the image, this would change other memory.  The last
+	 * page of it may have other variables. */
 	if (fine && end > begin && osd_image_at_with(image, relro->address, relro->bytes, PROT_WRITE))
 		fine = mprotect(image->base + begin, (size_t)(end - begin), PROT_READ) == 0;
 	if (!fine)

@@ -259,5 +259,5 @@ enum osd_status osd_function_code(struct osd_functions *functions,
 	}
 	if (status == OSD_OK)
 		*ret_code = OSD_STEAL(code);
-	return status == OSD_E_NO_OBJECT ? OSD_E_NO_FUNCTION : status;
+	return osd_status_is_gone(status) ? OSD_E_NO_FUNCTION : status;
 }

@@ -173,6 +173,20 @@ static void test_many_of_a_partition(void)
 	osd_functions_forget(functions);
 }
 
+/* A call that has found a function just before its partition was removed. */
+static void test_partition_removed(void)
+{
+	const struct osd_function_name name = {PARTITION, ids[0].object_id, NULL, 0};
+	struct osd_function_code *code;
+	struct osd_function function;
+
+	CHECK(osd_function_activate(functions, ids[0], true, NULL, NULL) == OSD_OK);
+	CHECK(osd_function_find(functions, &name, &function) == OSD_OK);
+	CHECK(test_remove_partition(objects, PARTITION) == OSD_OK);
+	CHECK(osd_function_code(functions, &function, &code) == OSD_E_NO_FUNCTION);
+	CHECK(osd_function_find(functions, &name, &function) == OSD_E_NO_FUNCTION);
+}
+
 int main(void)
 {
 	osd_log_init(STDERR_FILENO, "iosd", OSD_LOG_WARNING);
@@ -180,6 +194,7 @@ int main(void)
 	test_replaced_by_many();
 	test_replaced_and_ended();
 	test_many_of_a_partition();
+	test_partition_removed();
 	osd_functions_close(functions);
 	test_store_release(&stored);
 	return 0;

@@ -70,8 +70,8 @@ struct osd_attr_writer {
 void osd_attr_writer_init(struct osd_attr_writer *writer, void *buffer, size_t capacity,
 			  uint8_t type);
 /* Appends one entry, padded to 8.  length 0: an undefined attribute.  OSD_E_PARAM_FIELD: value
- * longer than OSD_ATTRIBUTE_MAX, or the open group's 16-bit length cannot hold it; nothing is
- * appended then. */
+ * longer than OSD_ATTRIBUTE_MAX; OSD_E_GROUP_LENGTH: the open group's 16-bit length cannot hold it.
+ * Nothing is appended then. */
 enum osd_status osd_attr_writer_add(struct osd_attr_writer *writer, uint32_t page, uint32_t number,
 				    const void *value, size_t length);
 /* Chooses OSC's form (osd2-wire 5.5), before anything is added. type: the list type in the header. */
