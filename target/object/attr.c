@@ -82,6 +82,7 @@ enum osd_status osd_attr_get(struct osd_txn *txn, struct osd_object_id id, uint3
 
 /* ---- set --------------------------------------------------------------------------------- */
 
+/* osd2-wire 5.2: number 0 of an application's page is its name. */
 static bool is_identification(const uint8_t *value, size_t length)
 {
 	return length <= OSD_PAGE_IDENTIFICATION && (length == 0 || memchr(value, '\0', length));
@@ -111,6 +112,7 @@ enum osd_status osd_object_hold(struct osd_txn *txn, struct osd_object_id id)
 
 static void note_set(struct osd_txn *txn)
 {
+	/* The root and partitions have other records, and their times are kept in memory. */
 	osd_note_attr_change(txn);
 	txn->dirty = txn->place.object_id != 0;
 }
@@ -120,6 +122,7 @@ static unsigned events_of(uint32_t page, uint32_t number)
 {
 	if (page == OSD_PAGE_HOOKS)
 		return 0;
+	/* A new logical length changes the data: checks of WRITE must see it, too. */
 	return page == OSD_REL_INFORMATION && number == OSD_INFO_LOGICAL_LENGTH
 		       ? OSD_HOOK_SET | OSD_HOOK_WRITE
 		       : OSD_HOOK_SET;
@@ -134,6 +137,7 @@ enum osd_status osd_attr_set(struct osd_txn *txn, struct osd_object_id id, uint3
 	if (number == OSD_NUMBER_ALL || length > OSD_ATTRIBUTE_MAX ||
 	    (osd_is_objects_collection(id) && !(txn->flags & OSD_TXN_INTERNAL)))
 		return OSD_E_PARAM_FIELD;
+	/* The record is locked before its hooks are read: none can be added in between. */
 	status = osd_txn_take(txn, id, true);
 	if (status == OSD_OK)
 		status = osd_txn_permitted(txn, osd_txn_hooks(txn), events_of(page, number));

@@ -133,6 +133,8 @@ static void shrink(struct osd_objects *objects, struct leavers *leavers)
 		objects->open_count--;
 		lru_append(&objects->lru_shut, object);
 	}
+	/* An unsettled entry in front ends this, so that no put walks the list.  The timer settles
+	 * it soon (maintenance.c). */
 	while (objects->cache_count > OSD_CACHE_ENTRIES && (object = objects->lru_shut.first) &&
 	       osd_object_is_settled(object)) {
 		lru_remove(object);
@@ -232,6 +234,7 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 	if (object) {
 		refer(object);
 	} else if (txn->locked || atomic_load(&objects->removals) == txn->removals) {
+		/* The record is still the present one.  One that is locked cannot change. */
 		enter(objects, fresh);
 		object = OSD_STEAL(fresh);
 	}
@@ -258,6 +261,7 @@ void osd_object_put(struct osd_object *object)
 			lru_append(object->counted_open ? &objects->lru_open : &objects->lru_shut,
 				   object);
 			shrink(objects, &leavers);
+			/* Unsettled entries cannot be freed, so settling must not wait. */
 			settle = objects->cache_count > 2 * OSD_CACHE_ENTRIES;
 		} else {
 			object->hash_next = NULL;
@@ -277,6 +281,7 @@ void osd_cache_count_open(struct osd_object *object)
 	if (!atomic_load(&object->file.head) && !atomic_load(&object->file.tail))
 		return;
 	osd_lock(&objects->cache_lock);
+	/* An entry outside of the table closes its files with its last reference. */
 	if (!object->counted_open && object->cached) {
 		object->counted_open = true;
 		objects->open_count++;
@@ -313,6 +318,7 @@ enum osd_status osd_object_get_cached(struct osd_objects *objects, struct osd_ob
 {
 	struct osd_object *object = osd_cache_find(objects, id);
 
+	/* Another type gets the same answer: the call that may wait finds the right error. */
 	if (object && object->type == OSD_USER_OBJECT) {
 		*ret_object = object;
 		return OSD_OK;
@@ -395,6 +401,8 @@ size_t osd_cache_unsettled(struct osd_objects *objects, struct osd_object **ret_
 	osd_lock(&objects->cache_lock);
 	if (objects->cache_count == 0)
 		*cursor = OSD_CACHE_BUCKETS;
+	/* Half of the array is left for the last bucket.  Entries that still do not fit are found
+	 * by the next round over the table. */
 	for (; *cursor < end && count < capacity / 2; ++*cursor)
 		for (struct osd_object *object = objects->cache[*cursor];
 		     object && count < capacity; object = object->hash_next)

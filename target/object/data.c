@@ -20,6 +20,7 @@ enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *ran
 	for (;;) {
 		uint64_t length = atomic_load(&object->length);
 		bool grows = to_end || end > length;
+		/* A write beyond the end also turns the bytes between into zeros. */
 		uint64_t start = grows ? OSD_MIN(offset, length) : offset;
 
 		osd_range_acquire(&object->ranges, range, start, grows ? UINT64_MAX : end, true);
@@ -94,7 +95,7 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags)
 		osd_due_tell(object->objects, object->id, 1);
 	if ((flags & OSD_DATA_NO_TIMESTAMPS) ||
 	    atomic_load(&object->partition->bypass) == OSD_TIMESTAMPS_BYPASS) {
-		if (modified) /* the file's own time moved */
+		if (modified) /* the file's own time moved, and may count after a crash */
 			osd_tier_set_modified(&object->file,
 					      atomic_load(&object->times[OSD_T_DATA_MODIFIED]));
 		return;
@@ -125,6 +126,7 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 	enum osd_status status;
 	size_t got = 0;
 
+	/* open(2) may wait for the device. */
 	if (wanted && nowait && !osd_tier_file_is_open(&object->file))
 		return OSD_E_WOULD_BLOCK;
 	if (wanted) {
@@ -132,6 +134,7 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 				       (nowait ? OSD_DATA_READ_NOWAIT : 0) |
 					       (may_lack_files(object) ? OSD_TIER_HOLES : 0),
 				       &got);
+		/* A lost file must not read as zeros: a copy would make them data. */
 		if (status == OSD_E_NO_OBJECT)
 			status = may_lack_files(object) ? OSD_OK : OSD_E_MEDIUM;
 		if (status != OSD_OK)
@@ -242,6 +245,7 @@ uint64_t osd_object_head_bytes(struct osd_object *object)
 {
 	uint64_t bytes;
 
+	/* The caller has no bytes locked, so other files may be adopted meanwhile. */
 	osd_read_lock(&object->file.replaced);
 	bytes = object->file.head_bytes;
 	osd_rw_unlock(&object->file.replaced);
@@ -263,6 +267,7 @@ enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint
 {
 	enum osd_status status = OSD_OK;
 
+	/* An open file is there, so a change in an open head costs no lookup. */
 	if (osd_tier_file_is_open(&object->file) && to <= object->file.head_bytes)
 		return OSD_OK;
 	if (length > 0 && from < to && !may_lack_files(object))
@@ -332,6 +337,7 @@ enum osd_status osd_object_finish(struct osd_object *object, unsigned flags)
 		status = sync_files(object);
 	if (osd_unsynced_by(status))
 		note_unsynced(object, status);
+	/* A sync that succeeds proves nothing about bytes lost before (unsynced.h). */
 	if (status == OSD_OK)
 		status = osd_unsynced_status(&object->objects->unsynced, object->id);
 	return status == OSD_OK ? osd_kv_flush(object->objects->kv) : status;

@@ -26,6 +26,7 @@ static void reserve_in_record(const struct osd_object *object, uint64_t new_leng
 	bool shared = object->shares > 0 && object->length_rules;
 
 	record->flags |= OSD_REC_HAS_FILES;
+	/* The bytes change next.  So osd_object_make_stale needs no commit of its own. */
 	record->version.counter = OSD_VERSION_STALE;
 	if (shared) {
 		record->flags |= OSD_REC_LENGTH_RULES;
@@ -108,6 +109,8 @@ static enum osd_status reserve(struct osd_object *object, uint64_t new_length)
 	reservation.reserved = new_length > UINT64_MAX - OSD_RESERVE_BYTES
 				       ? new_length
 				       : osd_round_up(new_length, OSD_RESERVE_BYTES);
+	/* Not durable: a command that must survive a power failure ends with osd_object_finish,
+	 * which flushes the log. */
 	status = osd_object_change_record(object, false, change_reservation, &reservation, NULL);
 	if (status != OSD_OK)
 		return status;
@@ -140,6 +143,8 @@ static void put_marks(struct osd_record *record, void *arg)
 
 static enum osd_status commit_marks(struct osd_object *object, bool stale, bool due)
 {
+	/* Not durable: after a power failure no version of an earlier opening is valid, and hooks
+	 * follow their objects again (data_version.h, has_unfollowed_version in recovery.c). */
 	struct marks marks = {stale, due};
 	enum osd_status status = osd_object_change_record(object, false, put_marks, &marks, NULL);
 
@@ -179,6 +184,7 @@ enum osd_status osd_object_extend(struct osd_object *object, uint64_t new_length
 		status = osd_object_fit_files(object, length);
 		object->untrimmed = status;
 	}
+	/* While the record's length rules, recovery would cut off bytes beyond it. */
 	if (status == OSD_OK && (new_length > object->reserved_bytes || object->length_rules))
 		status = reserve(object, new_length);
 	if (status != OSD_OK)

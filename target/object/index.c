@@ -105,6 +105,8 @@ static void set_slots(struct osd_partition *partition, const struct stages *stag
 
 	_Static_assert(OSD_INDEX_PAGES == 64, "one bit each");
 	for (size_t i = 0; i < OSD_INDEX_PAGES; i++) {
+		/* Readers take no lock.  One store changes page and stage together, and a page that
+		 * stays is found at any moment. */
 		uint64_t word = atomic_load(&slots->words[i]), now = 0;
 
 		for (size_t j = 0; word && j < stages->count; j++)
@@ -132,6 +134,7 @@ enum osd_status osd_index_reload(struct osd_objects *objects, struct osd_partiti
 	enum osd_status status;
 
 	osd_lock(&objects->index_lock);
+	/* Read with the lock held: otherwise an older reading could be stored after a newer one. */
 	status = read_stages(objects, NULL, partition, &stages);
 	if (status == OSD_OK && stages.count && !atomic_load(&partition->index)) {
 		struct osd_index_slots *slots = calloc(1, sizeof(*slots));
@@ -290,6 +293,7 @@ static enum osd_status declare(struct osd_txn *txn, uint32_t page, enum osd_inde
 		return OSD_OK;
 	if (atomic_load(&txn->objects->disk_full))
 		return OSD_E_NO_SPACE;
+	/* A page that is being dropped still has its record: it is counted already. */
 	if (before == OSD_INDEX_UNDECLARED)
 		status = read_stages(txn->objects, txn->kv, txn->partition, &stages);
 	if (status == OSD_OK && before == OSD_INDEX_UNDECLARED && stages.count == OSD_INDEX_PAGES)

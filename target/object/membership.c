@@ -67,6 +67,7 @@ static enum osd_status load(struct osd_txn *txn)
 		osd_memberships_forget(txn);
 		return status;
 	}
+	/* The store has them in order of collections. */
 	if (txn->membership_count)
 		qsort(txn->memberships, txn->membership_count, sizeof(*txn->memberships),
 		      by_number);
@@ -133,6 +134,7 @@ enum osd_status osd_membership_clear(struct osd_txn *txn, uint32_t number)
 	enum osd_status status = load(txn);
 	struct osd_membership *membership = status == OSD_OK ? find(txn, number) : NULL;
 
+	/* Length 0 makes an attribute undefined (osd2-wire 5.2), and this one is already. */
 	if (!membership)
 		return status;
 	status = leave(txn, membership->collection);
@@ -174,7 +176,8 @@ static enum osd_status check_joinable(struct osd_txn *txn, const struct osd_plac
 	return status;
 }
 
-/* Whether the object is in it already. */
+/* Whether the object is in it already: another number for one collection is an error (osd2-wire
+ * 5.14). */
 static enum osd_status is_in(struct osd_txn *txn, uint64_t collection, bool *ret_in)
 {
 	struct osd_key key = osd_key_member(&txn->place, collection);
@@ -185,6 +188,7 @@ static enum osd_status is_in(struct osd_txn *txn, uint64_t collection, bool *ret
 
 static enum osd_status check_room(const struct osd_txn *txn)
 {
+	/* The quota is for what clients join.  The target joins with number 0. */
 	size_t joined = txn->membership_count - index_of(txn, 1);
 
 	if (joined >= atomic_load(&txn->partition->collections_limit) ||

@@ -31,6 +31,8 @@ const struct osd_page_provider *osd_objects_page(const struct osd_objects *objec
 {
 	const struct osd_page_provider *first = objects->provider_of[place_of(page)];
 
+	/* Each access to an attribute asks, also for pages that nobody computes: an empty place
+	 * answers at once.  Only a page that shares its place with another one costs a walk. */
 	if (!first || first->page == page)
 		return first;
 	for (size_t i = 0; i < objects->provider_count; i++)
@@ -65,6 +67,7 @@ const struct osd_page_provider *osd_objects_peeks(const struct osd_objects *obje
 	return provider;
 }
 
+/* Commands ask for it, so it is read from a copy.  The root record itself needs partitions_lock. */
 uint8_t osd_objects_isolation(struct osd_objects *objects)
 {
 	uint8_t isolation = atomic_load(&objects->isolation);
@@ -96,6 +99,7 @@ void osd_objects_watch_policies(struct osd_objects *objects, void (*fn)(void *ar
 
 void osd_note_policy_change(struct osd_objects *objects)
 {
+	/* Counted first: a thread that the watcher wakes up compares this number. */
 	atomic_fetch_add(&objects->policy_changes, 1);
 	if (objects->policy_watcher.fn)
 		objects->policy_watcher.fn(objects->policy_watcher.arg);
@@ -142,6 +146,7 @@ enum osd_status osd_note_removal(struct osd_txn *txn, struct osd_object_id id)
 
 /* ---- figures ----------------------------------------------------------------------------- */
 
+/* The upper half of each generation is the number of the opening (count_boot in recovery.c). */
 uint64_t osd_objects_openings(const struct osd_objects *objects)
 {
 	return atomic_load(&objects->next_generation) >> 32;

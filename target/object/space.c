@@ -39,6 +39,7 @@ void osd_space_begin(struct osd_objects *objects, const char *ssd, const char *m
 	for (unsigned i = 0; i < OSD_ARRAY_SIZE(names); i++) {
 		struct osd_data *data = device(objects, i == 1);
 
+		/* Without memory for a name the log has "?", which is no reason not to start. */
 		objects->space.names[i] = strdup(names[i] ? names[i] : "memory");
 		if (data) {
 			data->full.fn = device_full;
@@ -172,6 +173,7 @@ static void look_at_partitions(struct osd_objects *objects, struct osd_space *sp
 
 static void look_at_devices(struct osd_objects *objects, struct osd_space *space, uint64_t on_ssd)
 {
+	/* Commands run between the reading of both numbers, so on_ssd may be the larger one. */
 	uint64_t of_main = space->used_bytes - OSD_MIN(on_ssd, space->used_bytes);
 
 	for (unsigned i = 0; i < OSD_ARRAY_SIZE(space->devices); i++) {
@@ -199,10 +201,12 @@ void osd_objects_space(struct osd_objects *objects, struct osd_space *ret_space)
 		ret_space->refused[i] = atomic_load(&objects->space.refused[i]);
 	look_at_partitions(objects, ret_space, &on_ssd);
 	look_at_devices(objects, ret_space, on_ssd);
+	/* It fails while the SSD is absent.  The main device is then all that can take bytes. */
 	if (osd_tier_capacity(&objects->tier, &total, &available) != OSD_OK)
 		available = ret_space->devices[1].free_bytes;
 	ret_space->free_bytes = ret_space->capacity_bytes -
 				OSD_MIN(ret_space->charged_bytes, ret_space->capacity_bytes);
+	/* While the disk is full, quota.c refuses all charges but those to the jobs' reserve. */
 	ret_space->free_bytes = atomic_load(&objects->disk_full)
 					? 0
 					: OSD_MIN(ret_space->free_bytes, available);

@@ -16,6 +16,8 @@
 static enum osd_status turn_off(struct osd_objects *objects)
 {
 	struct osd_media *media = objects->media;
+	/* Files first.  Once the feature is off, bytes change without their sums.  A sealed file of
+	 * sums that stayed would count as valid when checksums are on again. */
 	enum osd_status status = osd_file_data_remove_sums(media->main.data_fd);
 
 	osd_info("checksums are turned off: their files are removed");
@@ -32,6 +34,7 @@ static enum osd_status change_use(struct osd_objects *objects, enum osd_sums_use
 
 	if (use == OSD_SUMS_AS_STORED || kept == wanted)
 		return OSD_OK;
+	/* Both superblocks have the feature, and files of sums are on both devices. */
 	if (objects->media->heads_absent)
 		return OSD_EXPLAIN(
 			message, OSD_E_PARAM_FIELD,
@@ -136,6 +139,7 @@ enum osd_status osd_sums_begin_run(struct osd_objects *objects)
 	if (!objects->sums.kept)
 		return OSD_OK;
 	osd_run_find(objects, &beginning.run.at);
+	/* Durable: after a power failure the next run must not take this epoch again. */
 	status = osd_own_run(objects, OSD_COMMIT_DURABLE, follow_run, &beginning);
 	if (status == OSD_OK)
 		set_epoch(objects, beginning.run.numbers[0]);

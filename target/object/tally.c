@@ -50,6 +50,7 @@ static void set(struct osd_partition *partition, uint64_t of, uint64_t from, uin
 	struct osd_tally *tally = find(partition, of, from);
 
 	osd_assert_held(&partition->tally_lock);
+	/* There is always one: only two of OSD_TALLIES stay. */
 	if (!tally)
 		tally = oldest(partition);
 	*tally = (struct osd_tally){.of = of,
@@ -189,6 +190,7 @@ void osd_tally_settle(struct osd_txn *txn, bool committed)
 		if (txn->notes.told && !committed)
 			osd_tally_change(note->partition, note->of, note->first, note->count,
 					 !note->added);
+		/* Last: a count that is kept earlier would get the correction above, too. */
 		if (is_membership(note->of))
 			atomic_fetch_sub(&note->partition->members_changing, 1);
 		osd_partition_put(note->partition);

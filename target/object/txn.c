@@ -115,6 +115,8 @@ enum osd_status osd_txn_commit(struct osd_txn *txn, enum osd_commit how)
 {
 	enum osd_status status = osd_txn_let_go(txn);
 
+	/* Views first: what they add and remove is noted for indexes and versions.  Versions last,
+	 * see data_version.h. */
 	if (status == OSD_OK && txn->members.count)
 		status = txn->objects->follow_members(txn);
 	if (status == OSD_OK && txn->index.count)
@@ -173,6 +175,7 @@ enum osd_status osd_txn_put_new(struct osd_txn *txn, const struct osd_place *pla
 		osd_record_encode(record, bytes);
 		status = osd_kv_put(txn->kv, OSD_KV_OBJECTS, osd_key_bytes(&key),
 				    (struct osd_bytes){bytes, OSD_RECORD_BYTES}, flags);
+		/* The record that is there now is this transaction's own, and locked. */
 		flags = 0;
 		created_ms = osd_created_time(txn->objects, id, created_ms);
 	} while (status == OSD_OK && created_ms != record->times[OSD_T_CREATED]);
@@ -275,6 +278,7 @@ enum osd_status osd_txn_take(struct osd_txn *txn, struct osd_object_id id, bool 
 	void *kept;
 
 	txn->read_length.there &= !write;
+	/* A record that was read without a lock may be out of date by now. */
 	if (same_object(txn, id) && (txn->locked || !write))
 		return OSD_OK;
 	if (id.partition_id == 0 && id.object_id != 0)
@@ -332,6 +336,7 @@ enum osd_status osd_txn_record_get(struct osd_txn *txn, enum osd_table table, co
 				   size_t key_length, void *buffer, size_t capacity,
 				   size_t *ret_length)
 {
+	/* Callers may write it back: with read locks, two would wait for each other. */
 	unsigned flags = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY) ? OSD_KV_RMW : 0;
 
 	return osd_kv_get(txn->objects->kv, txn->kv, table_of[table],
