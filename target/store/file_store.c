@@ -75,6 +75,7 @@ static enum osd_status file_open(struct osd_data *base, const struct osd_data_na
 		return OSD_E_NO_MEMORY;
 	make_path(name, &path);
 	file->fd = openat(data->directory_fd, path.text, open_flags, 0600);
+	/* Only the first file of a directory comes here: the others cost no mkdir(2). */
 	if (file->fd < 0 && errno == ENOENT && (flags & OSD_DATA_CREATE)) {
 		error = make_directories(data->directory_fd, &path);
 		if (!error)
@@ -83,6 +84,7 @@ static enum osd_status file_open(struct osd_data *base, const struct osd_data_na
 	if (!error && file->fd < 0)
 		error = errno;
 	file->direct_fd = -1;
+	/* Changes of sums are a few bytes long, too short for direct I/O. */
 	if (!error && data->is_direct && !name->sums) {
 		file->direct_fd =
 			openat(data->directory_fd, path.text, (open_flags & ~O_CREAT) | O_DIRECT);
@@ -115,6 +117,7 @@ static bool file_can_clone(struct osd_data *data)
 
 static enum osd_status file_sync(struct osd_data_file *file)
 {
+	/* It includes the size.  The times that it may leave out are kept in records. */
 	return result(fdatasync(fd_of(file)));
 }
 
@@ -125,6 +128,7 @@ static enum osd_status file_share(struct osd_data_file *file, int *ret_fd)
 
 	if (direct_fd_of(file) >= 0) /* who reads it would do so by the page cache */
 		return OSD_E_UNSUPPORTED;
+	/* dup(2) would give the script a descriptor that can write. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd_of(file));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -160,6 +164,7 @@ static enum osd_status file_sync_directories(struct osd_data *base,
 	struct file_path path;
 	int error;
 
+	/* It is not known which of these directories are new, so each of them is synced. */
 	make_path(name, &path);
 	path.text[path.hash_length] = '\0';
 	error = sync_directory(data->directory_fd, path.text);
@@ -223,6 +228,7 @@ static int remove_files(int fd, unsigned depth, bool (*chosen)(const char *name)
 			continue;
 		}
 		child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		/* A call that removes only some files passes over foreign files and links. */
 		if (child >= 0)
 			error = remove_files(child, depth - 1, chosen);
 		else if (!chosen || (errno != ENOTDIR && errno != ELOOP))

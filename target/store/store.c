@@ -22,6 +22,7 @@ enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
 {
 	enum osd_status status;
 
+	/* No transaction may be open in a frozen store, so this one waits before it begins. */
 	if (access == OSD_KV_CHANGE)
 		osd_freeze_enter(kv->freeze);
 	status = kv->ops->begin(kv, access, ret_txn);
@@ -64,6 +65,7 @@ static void note_end(struct osd_kv *kv, uint64_t began_usec, bool committed, enu
  * counts as lost. */
 static enum osd_status note_call(struct osd_kv_txn *txn, enum osd_status status)
 {
+	/* Whether a key is there is an answer: the transaction goes on, and may still commit. */
 	if (!txn || status == OSD_OK || status == OSD_E_NO_OBJECT || status == OSD_E_EXISTS)
 		return status;
 	txn->failed = status;
@@ -98,6 +100,7 @@ void osd_kv_abort(struct osd_kv_txn *txn)
 
 	if (!txn)
 		return;
+	/* The abort frees txn. */
 	ended = *txn;
 	ended.kv->ops->abort(txn);
 	note_end(ended.kv, ended.began_usec, false, ended.failed);
@@ -119,6 +122,7 @@ enum osd_status osd_kv_put(struct osd_kv_txn *txn, enum osd_kv_table table, stru
 			   struct osd_bytes value, unsigned flags)
 {
 	assert(table < OSD_KV_TABLES && key.length > 0 && key.length <= UINT16_MAX);
+	/* Lengths in Berkeley DB have 32 bits. */
 	if (value.length > UINT32_MAX / 2)
 		return OSD_E_NO_SPACE;
 	return note_call(txn, is_lost(txn) ? OSD_E_CONFLICT
@@ -150,6 +154,7 @@ enum osd_status osd_kv_flush(struct osd_kv *kv)
 
 enum osd_status osd_kv_checkpoint(struct osd_kv *kv, bool force)
 {
+	/* A checkpoint writes files.  The freeze has made one, and upkeep makes the next. */
 	return osd_freeze_is_on(kv->freeze) ? OSD_OK : kv->ops->checkpoint(kv, force);
 }
 
@@ -178,7 +183,8 @@ enum osd_status osd_data_open_file(struct osd_data *data, const struct osd_data_
 	unsigned without = flags & ~(unsigned)OSD_DATA_CREATE;
 	enum osd_status status = OSD_E_NO_OBJECT;
 
-	if (flags != without && osd_freeze_holds(data->freeze)) { /* the file may be there */
+	/* Opening a file that is there changes nothing, so it does not wait for the freeze. */
+	if (flags != without && osd_freeze_holds(data->freeze)) {
 		status = data->ops->open_file(data, name, without, ret_file);
 		if (status == OSD_E_NO_OBJECT)
 			osd_freeze_pass(data->freeze);
@@ -249,6 +255,7 @@ enum osd_status osd_data_zero(struct osd_data_file *file, uint64_t offset, uint6
 {
 	if (!in_range(offset, length))
 		return OSD_E_NO_SPACE;
+	/* fallocate(2) refuses a length of 0. */
 	if (length == 0)
 		return OSD_OK;
 	osd_freeze_pass(file->data->freeze);

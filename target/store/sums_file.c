@@ -122,6 +122,7 @@ static enum osd_status open_locked(struct osd_sums_file *file, unsigned flags)
 		else
 			osd_data_close_file(sums);
 	}
+	/* So reads of a file without sums look for them once. */
 	atomic_store(&file->absent, status == OSD_E_NO_OBJECT);
 	return status;
 }
@@ -183,6 +184,8 @@ enum osd_status osd_sums_seal(struct osd_data_file *base)
 
 	if (status != OSD_OK || !atomic_load(&file->ready))
 		return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+	/* Data and sums are on the device before the seal is written.  The seal itself needs no
+	 * sync: if it is lost, the sums are dropped, and the next scrub makes them again. */
 	status = osd_data_sync(file->base.inner);
 	if (status == OSD_OK && !file->has_header) {
 		status = write_header(file, false);
@@ -284,6 +287,7 @@ enum osd_status osd_sums_put(struct osd_sums_file *file, uint64_t first, size_t 
 {
 	enum osd_status status = OSD_OK;
 
+	/* Raised first: if a write fails, osd_sums_forget reaches only up to this end. */
 	osd_raise_to(&file->end, first + count);
 	for (size_t done = 0, part; status == OSD_OK && done < count; done += part) {
 		part = OSD_MIN(count - done, OSD_SUMS_BATCH);

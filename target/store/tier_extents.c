@@ -131,6 +131,7 @@ enum osd_status osd_tier_copy(struct osd_tier_file *from, uint64_t from_offset,
 		uint64_t piece = in_one_part(from, from_offset, length);
 		struct osd_data_file *source, *target;
 
+		/* The borders of the two objects may differ: a piece ends at the first of them. */
 		piece = in_one_part(to, to_offset, piece);
 		status = osd_tier_open_part(from, from_tail, false, &source);
 		if (status == OSD_OK)
@@ -152,10 +153,12 @@ enum osd_status osd_tier_clone(struct osd_tier_file *from, struct osd_tier_file 
 	struct osd_data_file *source, *target;
 	enum osd_status status = OSD_OK;
 
+	/* With another border, bytes would have to move from one file to the other. */
 	if (from->head_bytes != to->head_bytes)
 		return OSD_E_UNSUPPORTED;
 	for (int tail = 0; status == OSD_OK && tail < (osd_tier_has_tail(from) ? 2 : 1); tail++) {
 		status = osd_tier_open_part(from, tail, false, &source);
+		/* The two stores may be on two file systems, which share no blocks. */
 		if (status == OSD_OK &&
 		    osd_tier_store_of(from, tail) != osd_tier_store_of(to, tail))
 			status = OSD_E_UNSUPPORTED;
