@@ -192,6 +192,7 @@ static void set_up_runs(struct osd_target *target)
 	struct osd_runs *runs = &target->runs;
 
 	runs->serve = osd_proxy_work;
+	/* Calls of scripts leave half of the processors to commands. */
 	osd_call_gate_init(&runs->gate, OSD_MAX(1u, osd_thread_processors() / 2),
 			   config->commands_queued, config->context);
 	runs->host = (struct osd_session_host){
@@ -230,6 +231,7 @@ static enum osd_status open_parts(struct osd_target *target, const struct osd_ex
 	if (status != OSD_OK)
 		return status;
 	osd_tell_add_pages(exec, target->pages);
+	/* Before recovery: watchers may be set only while no transaction is open. */
 	osd_objects_watch_policies(exec->objects, osd_rights_policy_changed, exec);
 	osd_objects_watch_removals(exec->objects, osd_exec_removed, exec);
 	status = osd_exec_recover(exec);
@@ -302,6 +304,7 @@ void osd_exec_expect_call(struct osd_exec *exec)
 void osd_exec_set_data_ops(struct osd_exec *exec, const struct osd_exec_data_ops *ops)
 {
 	osd_lock(&exec->lock);
+	/* Jobs of the last run may have started already, and wait for these functions. */
 	exec->data_ops = ops;
 	pthread_cond_broadcast(&exec->changed);
 	osd_unlock(&exec->lock);
@@ -335,6 +338,7 @@ void osd_exec_quiesce(struct osd_exec *exec)
 		wait->next = NULL;
 		osd_exec_deliver(wait, outcome_at_close(wait));
 	}
+	/* Scripts use data_ops until then, and their context is freed before exec is closed. */
 	osd_lock(&exec->lock);
 	while (exec->passing)
 		osd_cond_wait(&exec->changed, &exec->lock);
@@ -352,6 +356,7 @@ static void free_jobs(struct osd_exec *exec)
 	while ((job = osd_exec_next_job(exec, NULL))) {
 		osd_job_table_remove(&exec->table, &job->node);
 		osd_after_drop(exec, job);
+		/* The head may be freed already, so a member does not give its reference back. */
 		job->head = NULL;
 		job->references = 1;
 		osd_job_unref(job);
@@ -375,6 +380,7 @@ static void stop_threads(struct osd_target *target)
 		pthread_join(target->monitor_thread, NULL);
 	if (target->output_started)
 		pthread_join(target->output_thread, NULL);
+	/* Last: the threads above call its helpers. */
 	osd_flow_stop(&target->flow);
 }
 

@@ -49,6 +49,7 @@ enum osd_status osd_array_create(struct osd_job *job)
 	status = osd_fair_queue_init(&array->waiting, SIZE_MAX, SIZE_MAX);
 	if (status == OSD_OK)
 		status = osd_fair_queue_reserve(&array->waiting, "", 0, true, &array->anchor);
+	/* For all members: once the array is accepted, no push of a member may fail. */
 	if (status == OSD_OK)
 		status = osd_fair_queue_make_room(&array->anchor, size->count);
 	if (status != OSD_OK) {
@@ -228,6 +229,7 @@ size_t osd_array_ahead(const struct osd_job *member)
 
 	if (!member->entry.queued || !first || first->sequence > member->entry.sequence)
 		return 0;
+	/* Members between the two may have ended: no more are ahead than wait. */
 	return (size_t)OSD_MIN(member->entry.sequence - first->sequence,
 			       (uint64_t)array->waiting.entry_count - 1);
 }
@@ -241,6 +243,7 @@ void osd_array_view(const struct osd_job *head, const struct osd_txn *txn,
 
 	memcpy(view->counts, array->counts, sizeof(array->counts));
 	memcpy(view->states, array->states, head->record.array.count);
+	/* An end reaches the members one by one after the commit: txn shows none of it. */
 	if (head->pending.txn != txn || array->ending_next)
 		return;
 	view->counts[to] += view->counts[from];
@@ -362,6 +365,7 @@ enum osd_status osd_array_admit_rest(struct osd_array *array)
 		if (array->states[at] != 0)
 			continue;
 		osd_array_member_record(head, at, index, &record);
+		/* Above every number that an earlier run has shown: recovery raised the head's. */
 		record.generation = head->generation;
 		member = osd_job_create(exec, &record, array->head->pool);
 		if (!member)

@@ -29,6 +29,7 @@ struct osd_pool *osd_pool_create(struct osd_exec *exec, const char *name)
 
 	for (; *end; end = &(*end)->next)
 		count++;
+	/* Jobs keep pointers to their pool: none is freed before the end, so there is a bound. */
 	if (!pool || count == OSD_POOLS_EVER ||
 	    osd_fair_queue_init(&pool->queue, 1, exec->pools->queue_principal) != OSD_OK) {
 		free(pool);
@@ -358,6 +359,7 @@ void osd_pools_unserved(void *arg)
 	for (struct osd_pool *pool = exec->pools->first; pool; pool = pool->next) {
 		pool->told = (struct osd_pool_told){.heard = false};
 		pool->recycling = false;
+		/* The next iosd-sandboxd knows no shares: they are sent again. */
 		pool->supply.cpu_share_sent = 0;
 		osd_pool_judge(pool);
 	}
@@ -365,6 +367,7 @@ void osd_pools_unserved(void *arg)
 
 uint32_t osd_pool_retry_after(const struct osd_pool *pool)
 {
+	/* A pool that is gone has no slots. */
 	uint64_t slots = OSD_MAX(pool->config.max, UINT64_C(1));
 
 	return (uint32_t)OSD_MIN(20 + 5 * pool->queue.place_count / slots, UINT64_C(5000));

@@ -8,6 +8,7 @@
 #include "exec/queue/queue.h"
 
 #define BUCKETS 256
+/* A weight is 1000 at most, so what a division by it cuts off does not matter. */
 #define STEP	UINT64_C(1000000) /* virtual time of one job at weight 1 */
 
 struct osd_fair_principal {
@@ -268,6 +269,7 @@ enum osd_status osd_fair_queue_push(struct osd_fair_queue *queue, struct osd_fai
 {
 	struct osd_fair_principal *principal = entry->principal;
 
+	/* The step that can fail comes first, so that a failure leaves the queue as it was. */
 	if (principal->count == principal->capacity &&
 	    grow_heap(principal, principal->capacity ? principal->capacity * 2 : 16) != OSD_OK)
 		return OSD_E_NO_MEMORY;
@@ -294,6 +296,7 @@ void osd_fair_queue_drop(struct osd_fair_queue *queue, struct osd_fair_entry *en
 	queue->entry_count--;
 	unlink_by_age(queue, entry);
 	last = principal->heap[--principal->count];
+	/* It comes from another branch of the heap, so its new place may be further up. */
 	if (last != entry) {
 		if (at > 0 && before(last, principal->heap[(at - 1) / 2]))
 			sift_up(principal, at, last);
@@ -414,6 +417,7 @@ size_t osd_fair_queue_ahead(const struct osd_fair_queue *queue, const struct osd
 	for (size_t i = 0; i < entry->principal->count; i++)
 		if (before(entry->principal->heap[i], entry))
 			own += entry->principal->heap[i]->places;
+	/* While this principal has own + 1 turns, each other of the same weight has as many. */
 	for (const struct osd_fair_principal *p = queue->active; p; p = p->next_active)
 		ahead += OSD_MIN(p == entry->principal ? own : own + 1, p->queued_places);
 	return ahead;

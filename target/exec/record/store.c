@@ -12,6 +12,8 @@
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
 #define KEY_MAX	    32
 
+/* The order counts: the sweep begins with the first keys, and a walk over records ends before code
+ * and payloads.  The database has these numbers. */
 enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD, KEY_COMPANION, KEY_USED };
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -148,6 +150,7 @@ static bool each_record(void *arg, const uint8_t *key, size_t key_length, const 
 	each->status = osd_job_record_decode(value, length, &record);
 	if (each->status == OSD_OK && osd_same_id(record.id, id))
 		return each->fn(each->arg, &record);
+	/* A damaged record keeps no other job from the start; one of a later release does. */
 	if (each->status != OSD_OK && each->status != OSD_E_MEDIUM)
 		return false;
 	each->status = OSD_OK;
@@ -340,6 +343,7 @@ static struct key idempotency_key(const struct osd_job_record *record)
 
 	osd_put_be(partition, record->id.partition_id, 8);
 	osd_sha256_init(&sha);
+	/* The 0 byte separates the principal from the bytes that follow. */
 	osd_sha256_add(&sha, record->principal, strlen(record->principal) + 1);
 	osd_sha256_add(&sha, partition, sizeof(partition));
 	osd_sha256_add(&sha, record->key, record->key_length);
@@ -366,12 +370,14 @@ enum osd_status osd_job_key_put(struct osd_txn *txn, const struct osd_job_record
 
 	osd_put_be(value, record->id.partition_id, 8);
 	osd_put_be(value + 8, record->id.object_id, 8);
+	/* Two submissions may both have found no such key: the insert accepts one of them. */
 	return osd_txn_record_insert(txn, OSD_TABLE_JOB_KEYS, key.bytes, key.length, value,
 				     sizeof(value));
 }
 
 enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record)
 {
+	/* Lengths do not tell which payloads are stored: a long result is an object. */
 	struct key keys[] = {
 		make_key(KEY_RECORD, record->id),
 		payload_key(record->id, OSD_PAYLOAD_RESULT),
@@ -439,6 +445,7 @@ static enum osd_status purge_table(struct osd_txn *txn, struct osd_object_id id,
 	struct of_job found = {.id = id, .table = table};
 	enum osd_status status;
 
+	/* A scan may not change its table, so keys are collected first. */
 	do {
 		found.count = 0;
 		status = osd_txn_record_each(txn, table, collect_key, &found);

@@ -47,6 +47,7 @@ static void view_sandboxes(const struct osd_exec *exec, const struct osd_pool *p
 
 static void view_pool(const struct osd_exec *exec, const struct osd_pool *pool, struct view *view)
 {
+	/* since is UINT64_MAX if no job waits. */
 	uint64_t now = osd_monotonic_usec(), since = osd_fair_queue_oldest(&pool->queue);
 
 	osd_assert_held(&exec->lock);
@@ -111,6 +112,7 @@ static const char *const stages[] = {"admission", "dispatch"}, *const reasons[] 
 /* The most memory that one job may use.  Without such a limit: the memory of a job that asks for none. */
 static uint64_t memory_per_slot(const struct osd_pool_config *config)
 {
+	/* With OSD_EXEC_SLOTS_MAX slots at most, the memory of all is a 63-bit number. */
 	return config->maximum.memory_bytes <= INT64_MAX / OSD_EXEC_SLOTS_MAX
 		       ? config->maximum.memory_bytes
 		       : config->standard.memory_bytes;

@@ -16,6 +16,7 @@ static uint32_t *slot_of(const struct osd_used *used, struct osd_object_id id)
 	uint64_t mixed = (id.object_id ^ id.partition_id * 31) * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t mask = 2 * used->capacity - 1, at = (uint32_t)(mixed >> 32) & mask;
 
+	/* Half of the slots at least are free, so this ends. */
 	while (used->slots[at] && !osd_same_id(used->entries[used->slots[at] - 1].id, id))
 		at = (at + 1) & mask;
 	return &used->slots[at];
@@ -29,6 +30,7 @@ static bool grow(struct osd_used *used)
 
 	if (capacity > OSD_USED_OBJECTS_MAX)
 		return false;
+	/* The list changes only when both are there: after a failure it is valid as it was. */
 	slots = calloc(2 * (size_t)capacity, sizeof(*slots));
 	entries = slots ? realloc(used->entries, capacity * sizeof(*entries)) : NULL;
 	if (!entries) {
@@ -122,6 +124,7 @@ static void add_range(struct osd_used *used, struct osd_used_entry *entry, uint6
 	}
 	if (from == to) { /* it touches none */
 		if (!range_fits(used, entry)) {
+			/* The list may say more than was read, never less. */
 			be_whole(used, entry);
 			return;
 		}
@@ -195,6 +198,7 @@ void osd_used_wrote(struct osd_used *used, struct osd_object_id id, struct osd_d
 	if (entry->kinds & (OSD_USED_DATA | OSD_MADE_DATA) &&
 	    !osd_same_version(expected(entry), before))
 		entry->kinds |= OSD_USED_VARIED;
+	/* The version that the job has found is that of its first write. */
 	if (!(entry->kinds & OSD_MADE_DATA))
 		entry->before = before;
 	entry->after = after;
