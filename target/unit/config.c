@@ -14,6 +14,8 @@ const struct osd_test_options *osd_test_options;
 
 #define AT(member) offsetof(struct osd_config, member)
 
+/* The path of a socket has 107 bytes at most, in sun_path.  UINT32_MAX is (uid_t)-1, which is no
+ * user. */
 static const struct osd_option options[] = {
 	{"dir", OPTION_TEXT, AT(directory), 1, 4000, NULL, "data directory"},
 	{"ssd", OPTION_TEXT, AT(ssd_directory), 1, 4000, NULL, "second directory, for heads"},
@@ -101,6 +103,7 @@ static const char *const *words_of(const struct osd_option *option)
 {
 	size_t i = 0;
 
+	/* Each option of this kind has a row; test libraries have none of this kind. */
 	while (strcmp(choices[i].name, option->name))
 		i++;
 	return choices[i].words;
@@ -138,6 +141,7 @@ static bool parse_number(const char *text, bool units, uint64_t *ret_value)
 	char *end;
 	uint64_t value;
 
+	/* strtoull() would also accept spaces and a sign. */
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
@@ -321,6 +325,7 @@ enum osd_status osd_config_parse(const char *text, const char *directory, char m
 		if (status != OSD_OK)
 			return status;
 	}
+	/* It sets in_memory, which decides whether a directory is needed. */
 	if (osd_test_options)
 		status = osd_test_options->apply(&config, message);
 	if (status == OSD_OK)

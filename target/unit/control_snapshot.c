@@ -172,6 +172,7 @@ static void write_all(struct osd_control *control, const struct osd_control_peer
 	struct osd_objects_figures figures;
 	struct osd_space space;
 
+	/* Read once: the store and its devices must not show two readings. */
 	osd_objects_space(control->targets.objects, &space);
 	osd_objects_figures(control->targets.objects, &figures);
 	write_target(control, json);
