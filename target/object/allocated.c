@@ -13,13 +13,13 @@ static enum osd_status entry_allocated(struct osd_object *object, bool nowait, b
 	struct osd_range range;
 	enum osd_status status;
 
-	if (nowait && !osd_tier_file_is_open(&object->file))
-		return OSD_E_WOULD_BLOCK;
 	if (!locked && osd_object_lock_read(object, &range, 0, UINT64_MAX, true) != OSD_OK) {
 		*ret_bytes = atomic_load(&object->allocated);
 		return OSD_OK;
 	}
-	status = osd_tier_stat(&object->file, false, &stat);
+	status = nowait && !osd_tier_file_is_open(&object->file, 0, atomic_load(&object->length))
+			 ? OSD_E_WOULD_BLOCK
+			 : osd_tier_stat(&object->file, false, &stat);
 	if (!locked)
 		osd_object_unlock_read(object, &range);
 	osd_cache_note_open(object);

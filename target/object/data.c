@@ -126,8 +126,7 @@ static enum osd_status read_locked(struct osd_object *object, uint64_t offset, v
 	enum osd_status status;
 	size_t got = 0;
 
-	/* open(2) may wait for the device. */
-	if (wanted && nowait && !osd_tier_file_is_open(&object->file))
+	if (wanted && nowait && !osd_tier_file_is_open(&object->file, offset, offset + wanted))
 		return OSD_E_WOULD_BLOCK;
 	if (wanted) {
 		status = osd_tier_read(&object->file, offset, buffer, wanted,
@@ -268,7 +267,7 @@ enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint
 	enum osd_status status = OSD_OK;
 
 	/* An open file is there, so a change in an open head costs no lookup. */
-	if (osd_tier_file_is_open(&object->file) && to <= object->file.head_bytes)
+	if (to <= object->file.head_bytes && osd_tier_file_is_open(&object->file, 0, to))
 		return OSD_OK;
 	if (length > 0 && from < to && !may_lack_files(object))
 		status = osd_tier_miss(&object->file, length, from, to);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* index_keep.c -- updates value indexes with every change of an attribute.  A transaction notes its
- * changes of the index and applies them last, in order of keys.  So all transactions lock entries in the
- * same order, and after records. */
+ * changes of the index and applies them at its end, in order of keys.  So all transactions lock entries in
+ * the same order, and after the records of objects. */
 #include <stdlib.h>
 #include <time.h>
 

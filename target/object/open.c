@@ -247,11 +247,12 @@ static enum osd_status open_parts(struct osd_objects *objects,
 	if (status == OSD_OK)
 		status = osd_freeze_open(objects->kv, objects->tier.head, objects->tier.tail,
 					 &objects->freeze);
-	if (status == OSD_OK)
-		osd_space_begin(objects, config->ssd_directory, config->directory);
 	/* The sums wrap the freeze, so that a file and its sums are frozen at the same moment. */
 	if (status == OSD_OK)
 		status = osd_objects_open_sums(objects, config->sums, message);
+	/* The stores that calls go to: those of the sums, if there are some. */
+	if (status == OSD_OK)
+		osd_space_begin(objects, config->ssd_directory, config->directory);
 	if (status == OSD_OK)
 		status = osd_recover(objects, message);
 	if (status == OSD_OK)

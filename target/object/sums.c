@@ -6,10 +6,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/ration.h"
 #include "base/util.h"
 #include "object/internal.h"
 #include "object/run.h"
+
+/* log lines about damaged blocks that are not in the list */
+#define UNLISTED_LINES 10u
+#define UNLISTED_USEC  UINT64_C(1000000)
 
 /* ---- on and off -------------------------------------------------------------------------- */
 
@@ -211,17 +217,20 @@ void osd_sums_note_damage(void *arg, uint64_t offset)
 {
 	const struct osd_object *object = arg;
 	struct osd_sums *sums = &object->objects->sums;
-	bool known = false;
+	static struct osd_ration ration = OSD_RATION(UNLISTED_LINES, UNLISTED_USEC);
+	bool known = false, listed;
+	unsigned withheld;
 
 	osd_lock(&sums->lock);
 	for (size_t i = 0; !known && i < sums->count; i++) {
 		known = same_block(&sums->list[i], object->id, offset);
 		sums->list[i].seen = sums->list[i].seen || known;
 	}
-	if (!known && sums->count < OSD_SUMS_LIST)
+	listed = known || sums->count < OSD_SUMS_LIST;
+	if (!known && listed)
 		sums->list[sums->count++] = (struct osd_damaged_block){object->id, offset, true};
 	osd_unlock(&sums->lock);
-	if (!known)
+	if (!known && (listed || osd_ration_take(&ration, osd_monotonic_usec(), &withheld)))
 		osd_error("object %" PRIx64 ".%" PRIx64 " is damaged: bytes %" PRIu64 " to %" PRIu64
 			  " differ from their checksum; write them again, or restore the object",
 			  object->id.partition_id, object->id.object_id, offset,

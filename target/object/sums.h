@@ -87,7 +87,8 @@ enum osd_status osd_sums_end_run(struct osd_objects *objects);
  * locked as a whole. */
 enum osd_status osd_object_check_sums(struct osd_object *object, uint64_t offset, uint64_t length,
 				      struct osd_sums_check *check);
-/* Adds the block of the object arg to the list and logs it, once for each block. */
+/* Adds the block of the object arg to the list and logs it, once for each block.  Once the list is full, it
+ * logs some others a second. */
 osd_sums_damage_fn osd_sums_note_damage;
 /* Finds the damaged blocks after a read of that range, which is still locked, has failed. */
 void osd_sums_note_read(struct osd_object *object, uint64_t offset, uint64_t length);

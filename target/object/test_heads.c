@@ -176,6 +176,35 @@ static void test_one_root(void)
 	test_store_release(&store);
 }
 
+/* ---- open files ------------------------------------------------------------------------------- */
+
+/* What must not wait opens no file of the object, neither the first nor the second. */
+static void test_without_waiting(void)
+{
+	struct osd_txn *txn;
+	struct osd_object *object;
+	struct osd_object_id id;
+	struct heads_store store;
+	uint64_t bytes;
+	size_t got;
+
+	heads_init(&store, HEAD);
+	id = make_with(store.store.objects, sizeof(data));
+	test_store_reopen(&store.store);
+	OK(osd_object_get(store.store.objects, id, &object));
+	OK(osd_object_read(object, 0, back, HEAD, 0, &got));
+	CHECK(atomic_load(&object->file.head) && !atomic_load(&object->file.tail));
+	CHECK_EQ(osd_object_read(object, HEAD - 1, back, 2, OSD_DATA_NOWAIT, &got),
+		 OSD_E_WOULD_BLOCK);
+	txn = test_begin(store.store.objects, OSD_TXN_READ_ONLY | OSD_TXN_NOWAIT);
+	OK(osd_txn_take(txn, id, false));
+	CHECK_EQ(osd_txn_allocated(txn, &bytes), OSD_E_WOULD_BLOCK);
+	osd_txn_abort(txn);
+	CHECK(!atomic_load(&object->file.tail));
+	osd_object_put(object);
+	heads_release(&store);
+}
+
 /* ---- policies, water marks ------------------------------------------------------------------- */
 
 static bool go_on(void *arg, uint64_t bytes)
@@ -483,6 +512,7 @@ int main(void)
 		data[i] = (uint8_t)(i * 13 + i / 256);
 	test_sizes();
 	test_one_root();
+	test_without_waiting();
 	test_policies();
 	test_water_marks();
 	test_drain();

@@ -58,7 +58,7 @@ bool osd_index_keeps(const struct osd_txn *txn, uint32_t page, uint32_t number);
 /* Notes that the stored attribute of the object at hand gets the value; length 0: it becomes undefined. */
 enum osd_status osd_index_note(struct osd_txn *txn, uint32_t page, uint32_t number,
 			       const uint8_t *value, size_t length);
-/* Applies all noted changes in order of keys.  Call it last before the commit. */
+/* Applies all noted changes in order of keys.  Call it when no change is noted any more. */
 enum osd_status osd_index_apply(struct osd_txn *txn);
 /* Mark the begin and the end of a transaction that may change something. */
 void osd_index_enter(struct osd_txn *txn);

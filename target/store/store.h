@@ -129,8 +129,8 @@ struct osd_kv_ops {
 void osd_kv_close(struct osd_kv *kv);
 enum osd_status osd_kv_begin(struct osd_kv *kv, enum osd_kv_access access,
 			     struct osd_kv_txn **ret_txn);
-/* After OSD_E_CONFLICT, and after OSD_E_WOULD_BLOCK for a lock, each call and the commit answer the same: the
- * caller aborts the transaction.  Both consume it, whatever happens. */
+/* After OSD_E_CONFLICT, and after OSD_E_WOULD_BLOCK for a lock, each call and the commit fail: the caller
+ * aborts the transaction.  Both consume it, whatever happens. */
 enum osd_status osd_kv_commit(struct osd_kv_txn *txn, enum osd_kv_commit how);
 void osd_kv_abort(struct osd_kv_txn *txn); /* NULL is fine */
 /* txn NULL: a read without a transaction.  *ret_length is the full length of the value; the buffer

@@ -279,7 +279,9 @@ enum osd_status osd_sums_forget(struct osd_sums_file *file, uint64_t first, uint
 				       (end - first) * OSD_SUMS_BYTES);
 	else
 		status = write_batch(file, first, (size_t)(end - first), none);
-	return status == OSD_OK ? OSD_OK : osd_sums_cut(file, first);
+	/* Other threads may put sums behind these meanwhile, so the end stays where it is. */
+	return status == OSD_OK ? OSD_OK
+				: osd_data_truncate(atomic_load(&file->sums), place_of(first));
 }
 
 enum osd_status osd_sums_put(struct osd_sums_file *file, uint64_t first, size_t count,

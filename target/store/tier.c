@@ -58,9 +58,11 @@ void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other
 	osd_tier_file_release(other);
 }
 
-bool osd_tier_file_is_open(struct osd_tier_file *file)
+bool osd_tier_file_is_open(struct osd_tier_file *file, uint64_t from, uint64_t to)
 {
-	return atomic_load_explicit(&file->head, memory_order_acquire) != NULL;
+	return (from >= file->head_bytes ||
+		atomic_load_explicit(&file->head, memory_order_acquire)) &&
+	       (to <= file->head_bytes || atomic_load_explicit(&file->tail, memory_order_acquire));
 }
 
 enum osd_status osd_tier_open_part(struct osd_tier_file *file, bool tail, bool create,

@@ -55,8 +55,8 @@ void osd_tier_close(struct osd_tier *tier);
  * closes what is open. */
 void osd_tier_file_init(struct osd_tier_file *file, struct osd_tier *tier);
 void osd_tier_file_release(struct osd_tier_file *file);
-/* Whether a read needs no open(2). */
-bool osd_tier_file_is_open(struct osd_tier_file *file);
+/* Whether a read of [from, to) needs no open(2), which may wait for the device. */
+bool osd_tier_file_is_open(struct osd_tier_file *file, uint64_t from, uint64_t to);
 /* Moves other into file, and releases other.  No other thread may use either, except to sync
  * file. */
 void osd_tier_file_adopt(struct osd_tier_file *file, struct osd_tier_file *other);

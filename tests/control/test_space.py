@@ -80,14 +80,15 @@ def test_partitions_and_the_store(harness: Harness, path: Path) -> None:
     assert number == space(path)["free_bytes"]
 
 
-@pytest.fixture
-def small(tmp_path: Path, path: Path) -> Iterator[Harness]:
-    """Two small devices of its own."""
+@pytest.fixture(params=["off", "on"])
+def small(request: pytest.FixtureRequest, tmp_path: Path, path: Path) -> Iterator[Harness]:
+    """Two small devices of its own, without and with checksums."""
     with (
         small_ssd(tmp_path / "main", "size=48m") as main,
         small_ssd(tmp_path / "ssd", "size=4m") as ssd,
     ):
         options = {"dir": main / "store", "ssd": ssd / "store", "head_size": HEAD, "control": path}
+        options["checksums"] = request.param
         (main / "store").mkdir()
         (ssd / "store").mkdir()
         made = Harness(program(), options, tmp_path / "log")
