@@ -45,8 +45,7 @@ enum osd_status osd_object_change_record_in(struct osd_kv_txn *kv, struct osd_ob
 {
 	struct osd_place place = osd_object_place(object);
 	struct osd_record record;
-	enum osd_status status =
-		osd_record_load(object->objects, kv, &place, OSD_KV_RMW, &record);
+	enum osd_status status = osd_record_load(object->objects, kv, &place, OSD_KV_RMW, &record);
 
 	if (status == OSD_OK && record.generation != object->generation)
 		status = OSD_E_NO_OBJECT; /* a later object under the same id */

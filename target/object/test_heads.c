@@ -178,7 +178,7 @@ static void test_one_root(void)
 
 /* ---- open files ------------------------------------------------------------------------------- */
 
-/* What must not wait opens no file of the object, neither the first nor the second. */
+/* A call that must not wait opens no file of the object, neither the first nor the second. */
 static void test_without_waiting(void)
 {
 	struct osd_txn *txn;
