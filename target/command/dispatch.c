@@ -406,6 +406,9 @@ enum osd_dispatch_result osd_dispatch_resumed(struct osd_dispatcher *dispatcher,
 			return OSD_DISPATCH_QUEUE;
 		status = osd_phase_alone(dispatcher->config.objects, request);
 		osd_gate_leave(&dispatcher->gate);
+		/* The checks are asked again when the client sends the command again. */
+		if (status == OSD_E_VERSION && osd_check_begin_again(request))
+			status = OSD_E_BUSY;
 	}
 	/* The end of the job matters more than that a format has removed its attributes. */
 	finish(request, outcome == OSD_OK ? status : outcome);

@@ -6,6 +6,7 @@
 #include "command/attributes.h"
 #include "command/context.h"
 #include "command/osc.h"
+#include "command/precondition.h"
 #include "command/validate.h"
 #include "object/txn_run.h"
 #include "security/security.h"
@@ -209,19 +210,69 @@ enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd
 	return status == OSD_OK ? osd_phase_get(request, txn) : status;
 }
 
+struct alone {
+	struct osd_request *request;
+	struct osd_pin *pin; /* NULL: no check was asked about the data of the object */
+};
+
+/* Others may have changed the data while the command ran. */
+static enum osd_status check_permitted(const struct alone *alone, struct osd_txn *txn)
+{
+	const struct osd_request *request = alone->request;
+	enum osd_status status = osd_object_hold(txn, request->object);
+
+	if (status == OSD_OK)
+		status = osd_pin_hold(alone->pin, txn);
+	return status == OSD_OK ? osd_precondition_compare(txn, request->object, OSD_PAGE_VERSION,
+							   request->checked_version)
+				: status;
+}
+
 static enum osd_status set_then_get_in(struct osd_txn *txn, void *arg)
 {
-	return osd_phase_set_then_get(arg, txn);
+	const struct alone *alone = arg;
+	enum osd_status status = alone->pin ? check_permitted(alone, txn) : OSD_OK;
+
+	return status == OSD_OK ? osd_phase_set_then_get(alone->request, txn) : status;
+}
+
+/* EXEC sets attributes of its job, about which no check was asked. */
+static bool sets_checked(const struct osd_request *request)
+{
+	const struct osd_object_id addressed = {request->decoded.partition_id,
+						request->decoded.object_id};
+
+	return request->checked_version && request->attributes->sets &&
+	       osd_same_id(request->object, addressed);
+}
+
+static enum osd_status pin_checked(struct osd_objects *objects, const struct osd_request *request,
+				   struct osd_object **ret_object, struct osd_pin **ret_pin)
+{
+	enum osd_status status = sets_checked(request)
+					 ? osd_object_get(objects, request->object, ret_object)
+					 : OSD_OK;
+
+	return status == OSD_OK && *ret_object ? osd_pin_begin(*ret_object, ret_pin) : status;
 }
 
 enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request)
 {
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
+	struct alone alone = {.request = request};
+	enum osd_status status;
+
 	if (!request->attributes)
 		return OSD_OK;
 	if (request->attributes->current_only)
 		return osd_phase_get(request, NULL);
-	return osd_txn_run(objects, osd_phase_txn_flags(request) | osd_command_commit(request),
-			   set_then_get_in, request);
+	status = pin_checked(objects, request, &object, &alone.pin);
+	if (status == OSD_OK)
+		status = osd_txn_run(objects,
+				     osd_phase_txn_flags(request) | osd_command_commit(request),
+				     set_then_get_in, &alone);
+	osd_pin_end(alone.pin);
+	return status;
 }
 
 enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_request *request)

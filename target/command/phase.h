@@ -22,7 +22,8 @@ enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_reque
 /* Set and get before a command that removes the object: the reported change is the object's used
  * capacity. */
 enum osd_status osd_phase_before_removal(struct osd_request *request, struct osd_txn *txn);
-/* Both in a transaction of their own: after a command that had none or was parked. */
+/* Both in a transaction of their own: after a command that had none or was parked.  OSD_E_VERSION: it sets, and the data
+ * have changed since checks were asked about them (check.h). */
 enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request);
 
 #endif

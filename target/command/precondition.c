@@ -81,23 +81,30 @@ enum osd_status osd_precondition_begin(struct osd_command_context *ctx, struct o
 	return osd_status_is_gone(status) ? OSD_OK : status;
 }
 
-static enum osd_status compare(struct osd_command_context *ctx, struct osd_txn *txn)
+enum osd_status osd_precondition_compare(struct osd_txn *txn, struct osd_object_id id,
+					 uint32_t page, const struct osd_data_version *wanted)
 {
-	const struct osd_data_version *wanted;
-	struct osd_data_version version;
 	uint8_t is[OSD_VERSION_BYTES] = {0}, should[OSD_VERSION_BYTES];
-	uint32_t page = page_of(ctx);
 	size_t length = 0;
-	enum osd_status status = osd_precondition_load(ctx, page, &version, &wanted);
+	enum osd_status status =
+		osd_attr_get(txn, id, page, OSD_VERSION_NUMBER, is, sizeof(is), &length);
 
-	if (status != OSD_OK || !wanted)
-		return status;
-	status = osd_attr_get(txn, ctx->request->object, page, OSD_VERSION_NUMBER, is, sizeof(is),
-			      &length);
 	if (status != OSD_OK)
 		return status;
 	osd_version_encode(*wanted, should);
 	return length == sizeof(is) && memcmp(is, should, sizeof(is)) == 0 ? OSD_OK : OSD_E_VERSION;
+}
+
+static enum osd_status compare(struct osd_command_context *ctx, struct osd_txn *txn)
+{
+	const struct osd_data_version *wanted;
+	struct osd_data_version version;
+	uint32_t page = page_of(ctx);
+	enum osd_status status = osd_precondition_load(ctx, page, &version, &wanted);
+
+	return status == OSD_OK && wanted
+		       ? osd_precondition_compare(txn, ctx->request->object, page, wanted)
+		       : status;
 }
 
 enum osd_status osd_precondition_check(struct osd_command_context *ctx, struct osd_txn *txn,

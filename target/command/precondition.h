@@ -21,6 +21,9 @@ enum osd_status osd_precondition_begin(struct osd_command_context *ctx, struct o
  * version.  OSD_E_BUSY: a new length is about to take effect.  pin NULL: of a collection. */
 enum osd_status osd_precondition_check(struct osd_command_context *ctx, struct osd_txn *txn,
 				       struct osd_pin *pin);
+/* In a transaction that holds the object: whether its data, or the members of the collection, have this version. */
+enum osd_status osd_precondition_compare(struct osd_txn *txn, struct osd_object_id id,
+					 uint32_t page, const struct osd_data_version *wanted);
 /* In the first transaction of a command on a collection: holds the collection and compares. */
 enum osd_status osd_precondition_members(struct osd_command_context *ctx, struct osd_txn *txn);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_phase.c -- commands whose object another one takes the place of after its rights were compared: attributes that
- * follow a command which has waited, and commands in steps. */
+/* test_phase.c -- commands whose object another one takes the place of after its rights were compared, or is changed
+ * after checks were asked: attributes that follow a command which has waited, and commands in steps. */
 #include "command/phase.h"
 
 #include "base/test.h"
@@ -41,6 +41,39 @@ static enum osd_status get_length(struct osd_txn *txn, void *arg)
 	uint8_t value[8];
 
 	return osd_attr_get(txn, id, PAGE, 1, value, sizeof(value), arg);
+}
+
+/* ---- checks ----------------------------------------------------------------------------------- */
+
+/* Checks were asked about the data.  While the command ran, others have changed them, or have not. */
+static void test_checked(struct osd_objects *objects)
+{
+	const uint8_t zero[8] = {0};
+	struct osd_attr_params params = {
+		.format = OSD_CDBFMT_SET_ONE,
+		.sets = true,
+		.set_one = {OSD_REL_INFORMATION, OSD_INFO_LOGICAL_LENGTH, zero, sizeof(zero)}};
+	struct osd_data_version version;
+	struct osd_request request = {.def = osd_command_find(OSD_SA_FLUSH),
+				      .decoded.partition_id = id.partition_id,
+				      .decoded.object_id = id.object_id,
+				      .object = id,
+				      .object_type = OSD_USER_OBJECT,
+				      .attributes = &params,
+				      .checked_version = &version};
+	struct osd_object *object;
+	uint64_t length;
+
+	CHECK_EQ(osd_object_get(objects, id, &object), OSD_OK);
+	CHECK_EQ(osd_object_state(object, &length, &version), OSD_OK);
+	CHECK_EQ(osd_object_write(object, 0, "data", 4, 0), OSD_OK);
+	CHECK_EQ(osd_phase_alone(objects, &request), OSD_E_VERSION);
+	CHECK_EQ(osd_object_state(object, &length, &version), OSD_OK);
+	CHECK_EQ(length, 4);
+	CHECK_EQ(osd_phase_alone(objects, &request), OSD_OK);
+	CHECK_EQ(osd_object_state(object, &length, &version), OSD_OK);
+	CHECK_EQ(length, 0);
+	osd_object_put(object);
 }
 
 /* ---- a collection ----------------------------------------------------------------------------- */
@@ -143,6 +176,7 @@ int main(void)
 	CHECK_EQ(osd_phase_alone(objects, &request), OSD_E_NO_OBJECT);
 	CHECK_EQ(osd_txn_run(objects, OSD_TXN_READ_ONLY, get_length, &length), OSD_OK);
 	CHECK_EQ(length, 0);
+	test_checked(objects);
 	test_collection(objects);
 	osd_objects_close(objects);
 	return 0;

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from pyosd import requests as rq
 from pyosd.errors import ChangeRefused, Invalid, NotFound, OSDError, VersionMismatch
 from pyosd.fs.transfer import Outgoing, put_files
 from pyosd.functions import Functions, Hook, HookEvent
 from pyosd.types import ROOT, AttributeValue, ObjectRef, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
+from pyosd.wire.cdb import AttributeLists, Request
 from tests.exec.conftest import Run
 from tests.exec.test_views import shows
 from tests.serving import Serving
@@ -290,6 +292,29 @@ def test_two_writers_of_what_may_be_written_once(
             won = list(pool.map(partial(write, obj), range(4)))
         assert sum(won) == 1
         assert whole(target, obj) == bytes((won.index(True),)) * 10
+
+
+@pytest.mark.parametrize("request_of", [rq.flush, lambda obj, **more: rq.read(obj, 0, 10, **more)])
+def test_a_command_that_cuts_what_another_client_writes(
+    target: pyosd.Target,
+    functions: Functions,
+    tell: ObjectRef,
+    zone: ObjectRef,
+    serving: Serving,
+    request_of: Callable[..., Request],
+) -> None:
+    """Both are asked about the empty object.  What is written then, nobody may cut any more."""
+    functions.hook(ref(zone.partition_id), Hook(tell, HookEvent.WRITE, "once"))
+    cut = AttributeLists((), (AttributeValue(*LOGICAL_LENGTH, bytes(8)),))
+    with serving.connect() as own, ThreadPoolExecutor(1) as pool:
+        for _ in range(10):
+            obj = target.create(zone.partition_id)
+            cutting = pool.submit(own.reply, request_of(obj, attributes=cut))
+            target.write(obj, 0, b"0123456789")
+            error = cutting.result().error
+            assert error is None or isinstance(error, ChangeRefused), error
+            assert whole(target, obj) == b"0123456789"
+        assert isinstance(own.reply(request_of(obj, attributes=cut)).error, ChangeRefused)
 
 
 def test_what_cannot_be_asked_is_refused(
