@@ -212,6 +212,13 @@ static enum osd_status set_all(struct osd_txn *txn, struct osd_object_id id,
 	return osd_attr_set(txn, id, hook->page, OSD_DERIVED_VERSION, bytes, sizeof(bytes));
 }
 
+/* Anything else may be otherwise the next time: a full disk, for example. */
+static bool is_fault_of_list(enum osd_status status)
+{
+	return status == OSD_E_QUOTA ||
+	       osd_status_info(status)->sense_key == OSD_SK_ILLEGAL_REQUEST;
+}
+
 /* If the attributes of one function are refused, the caller begins again without them. */
 static enum osd_status store_in(struct osd_txn *txn, void *arg)
 {
@@ -225,7 +232,7 @@ static enum osd_status store_in(struct osd_txn *txn, void *arg)
 		if (!run->said[i].good)
 			continue;
 		status = set_all(txn, storing->due->id, &run->hooks[i], &run->said[i], run->version);
-		if (status != OSD_OK && status != OSD_E_CONFLICT)
+		if (is_fault_of_list(status))
 			storing->refused = i;
 	}
 	return status;

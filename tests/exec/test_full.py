@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """No room for what a script prints: the disk is full, or its partition's quota is used up.  The job ends at
 once and says so, with all that was stored before; others go on; all is well when there is room again.
+The same for what a follower derives.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import pyosd
+from pyosd.functions import Access, Functions, Hook, HookEvent
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.job_status import JobState
@@ -29,6 +31,7 @@ FLOOD = "import os\nwhile True: os.write(1, bytes(1 << 20))"
 ENDLESS = pyosd.Limits(output="1GiB", wall=60)
 FAILED, NO_SPACE = JobState.FAILED, 501
 CAPACITY_QUOTA = 0x10001
+PAGE = 0x10000
 
 
 @pytest.fixture
@@ -69,6 +72,38 @@ def test_the_disk_is_full(small: Serving) -> None:
         end = target.exec("print('room again')", zone=zone)
         ended(end.wait(WAIT_S), JobState.COMPLETED, 0)
         assert end.output() == b"room again\n"
+
+
+DERIVE = """
+import osd
+
+def main(args):
+    return osd.change(args).derive({2: bytes(osd.zone.data.read())})
+"""
+
+
+def test_a_follower_runs_again_when_there_is_room(small: Serving) -> None:
+    with small.connect() as target:
+        functions = Functions(target)
+        zone, other = ref(target.create_partition()), target.create(target.create_partition())
+        derive = functions.put(DERIVE, name="derive", access=Access.READ).id
+        functions.hook(zone, Hook(derive, HookEvent.AFTER, page=PAGE))
+        obj = target.create_and_write(zone.partition_id, b"old")
+        until(lambda: functions.is_current(obj), "nothing has followed the change")
+        stuffing = small.data.parent / "stuffing"
+        with stuffing.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        with pytest.raises(pyosd.NoSpace):
+            for number in range(1, 10_000):
+                target.set_attributes(other, [AttributeValue(PAGE, number, bytes(8000))])
+        before = functions.calls(derive).plain
+        target.write(obj, 0, b"new")
+        until(lambda: functions.calls(derive).plain >= before + 2, "it does not run again")
+        assert not functions.is_current(obj)
+        stuffing.unlink()
+        until(lambda: functions.is_current(obj), "there is room, but nothing is derived")
+        assert target.get_attribute(obj, PAGE, 2) == b"new"
 
 
 def fill_up(target: pyosd.Target, zone: ObjectRef) -> None:
