@@ -188,6 +188,7 @@ enum osd_command_span osd_command_long_span(const struct osd_command_def *def,
 					    const struct osd_request *request)
 {
 	bool is_long = false;
+	uint64_t count;
 
 	if (request->data_out_length > OSD_LONG_BYTES || request->data_in_capacity > OSD_LONG_BYTES)
 		return OSD_SPAN_LONG;
@@ -198,7 +199,9 @@ enum osd_command_span osd_command_long_span(const struct osd_command_def *def,
 		is_long = true;
 		break;
 	case OSD_RUNS_LONG_IF_MANY:
-		is_long = osd_cdb_peek_create_count(request->cdb) > LONG_COUNT;
+		count = osd_cdb_peek_create_count(request->cdb);
+		/* The Data-Out is the attributes of each object. */
+		is_long = count > LONG_COUNT || count * request->data_out_length > OSD_LONG_BYTES;
 		break;
 	case OSD_RUNS_LONG_IF_LISTED:
 		is_long = request->data_in_capacity > LONG_LIST_BYTES;

@@ -102,7 +102,11 @@ static void test_undecoded(void)
 	CHECK(osd_cdb_encode(&cdb, bytes));
 	def = osd_command_of(bytes, sizeof(bytes));
 	CHECK(def == osd_command_find(OSD_SA_CREATE));
+	request.data_out_length = 16u << 10; /* attributes of each object: 4 MiB of all */
 	CHECK_EQ(osd_command_span(def, &request), OSD_SPAN_SHORT);
+	request.data_out_length++;
+	CHECK_EQ(osd_command_span(def, &request), OSD_SPAN_LONG);
+	request.data_out_length = 0;
 	cdb.create_count = 257;
 	CHECK(osd_cdb_encode(&cdb, bytes));
 	CHECK_EQ(osd_command_span(def, &request), OSD_SPAN_LONG);
