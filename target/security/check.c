@@ -147,6 +147,9 @@ static enum osd_status check_after(const struct osd_checker *checker, const uint
 		return OSD_OK;
 	status = osd_nonces_take(checker->nonces, slot->partition_id, cdb + AT_NONCE, now_ms,
 				 nowait);
+	/* A thread that may wait for the lock makes the answer. */
+	if (status == OSD_E_NONCE_TIME && nowait)
+		return OSD_E_WOULD_BLOCK;
 	if (status == OSD_E_NONCE_TIME)
 		proof->clock_ms = osd_nonces_clock(checker->nonces, slot->partition_id, now_ms);
 	return status;

@@ -229,6 +229,26 @@ static void wake_writer(struct osd_nonces *nonces)
 		osd_timer_set(osd_objects_timers(nonces->objects), &nonces->writer, 0);
 }
 
+/* With nonces->lock held for reading, unless it fails. */
+static enum osd_status lock_window(struct osd_nonces *nonces, uint64_t partition_id, bool nowait,
+				   struct window **ret_window)
+{
+	enum osd_status status = OSD_OK;
+
+	/* The thread that adds a window holds it while it reads the store. */
+	if (nowait && !osd_try_read_lock(&nonces->lock))
+		return OSD_E_WOULD_BLOCK;
+	if (!nowait)
+		osd_read_lock(&nonces->lock);
+	while (status == OSD_OK && !(*ret_window = find(nonces, partition_id))) {
+		osd_rw_unlock(&nonces->lock);
+		status = nowait ? OSD_E_WOULD_BLOCK : add_window(nonces, partition_id);
+		if (status == OSD_OK)
+			osd_read_lock(&nonces->lock);
+	}
+	return status;
+}
+
 enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id,
 				const uint8_t nonce[OSD_NONCE_LENGTH], uint64_t now_ms, bool nowait)
 {
@@ -241,14 +261,10 @@ enum osd_status osd_nonces_take(struct osd_nonces *nonces, uint64_t partition_id
 		return status;
 	if (wanted.time + policy.oldest_ms < now_ms || wanted.time > now_ms + policy.newest_ms)
 		return OSD_E_NONCE_TIME;
-	osd_read_lock(&nonces->lock);
-	while (status == OSD_OK && !(window = find(nonces, partition_id))) {
-		osd_rw_unlock(&nonces->lock);
-		status = nowait ? OSD_E_WOULD_BLOCK : add_window(nonces, partition_id);
-		osd_read_lock(&nonces->lock);
-	}
-	if (status == OSD_OK)
-		status = take_or_write(nonces, window, &wanted, nowait);
+	status = lock_window(nonces, partition_id, nowait, &window);
+	if (status != OSD_OK)
+		return status;
+	status = take_or_write(nonces, window, &wanted, nowait);
 	osd_rw_unlock(&nonces->lock);
 	if (status == OSD_OK)
 		wake_writer(nonces);

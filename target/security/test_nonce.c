@@ -4,6 +4,8 @@
 #include "security/nonce.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -16,6 +18,7 @@
 
 #define T0	 UINT64_C(3000000000000) /* years from now: the writer takes no nonce for old */
 #define YEAR	 (UINT64_C(366) * 24 * 3600 * 1000)
+#define PARTITION UINT64_C(0x10000)
 
 static uint64_t random_state = 1;
 
@@ -94,7 +97,9 @@ struct store {
 
 static void open_store(struct store *store)
 {
-	struct osd_objects_config config = {.directory = store->directory};
+	/* NULL: in memory */
+	const char *directory = store->directory[0] ? store->directory : NULL;
+	struct osd_objects_config config = {.directory = directory};
 	char message[256];
 
 	OK(osd_objects_open(&config, message, &store->objects));
@@ -145,6 +150,45 @@ static void test_limits(struct store *store)
 	OK(take(store, T0 + 10001, 2, T0 + 1));
 	OK(take(store, T0 - 40000, 2, T0));
 	close_store(store);
+}
+
+static void *take_of_partition(void *arg)
+{
+	struct store *store = arg;
+	uint8_t nonce[OSD_NONCE_LENGTH] = {0};
+
+	osd_put_be(nonce, T0, 6);
+	OK(osd_nonces_take(store->nonces, PARTITION, nonce, T0, false));
+	return NULL;
+}
+
+/* The first nonce of a partition is taken by a thread that waits for the store. */
+static void test_without_waiting(void)
+{
+	struct store store = {.directory = ""};
+	struct osd_policy policy;
+	enum osd_status status;
+	struct osd_txn *txn;
+	pthread_t thread;
+	uint64_t made;
+
+	open_store(&store);
+	OK(osd_txn_begin(store.objects, 0, &txn));
+	OK(osd_partition_create(txn, PARTITION, &made));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	OK(osd_keyring_policy(store.keyring, PARTITION, false, &policy));
+	OK(take(&store, T0, 1, T0));
+	OK(osd_txn_begin(store.objects, 0, &txn));
+	/* It locks the store in memory. */
+	OK(osd_object_hold(txn, (struct osd_object_id){PARTITION, 0}));
+	CHECK_EQ(pthread_create(&thread, NULL, take_of_partition, &store), 0);
+	do
+		status = take_wait(&store, T0, 1, T0, true);
+	while (status == OSD_E_NONCE_REPEAT && sched_yield() == 0);
+	CHECK_EQ(status, OSD_E_WOULD_BLOCK);
+	osd_txn_abort(txn);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	close_store(&store);
 }
 
 /* A year ahead and back, with so many nonces there that most are forgotten. */
@@ -259,6 +303,7 @@ int main(void)
 	test_spans();
 	test_set();
 	test_limits(&store);
+	test_without_waiting();
 	test_year(&store);
 	test_kills(&store);
 	test_folder_remove(store.directory);
