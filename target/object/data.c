@@ -180,6 +180,9 @@ enum osd_status osd_object_read_with(struct osd_object *object, uint64_t offset,
 	status = check_version(object, check);
 	if (status == OSD_OK)
 		status = read_locked(object, offset, buffer, length, flags, ret_read);
+	/* To find the damaged blocks is to read them again. */
+	if (status == OSD_E_SUM && flags & OSD_DATA_NOWAIT)
+		status = OSD_E_WOULD_BLOCK;
 	if (status == OSD_E_SUM)
 		osd_sums_note_read(object, offset, length);
 	osd_object_unlock_read(object, &range);

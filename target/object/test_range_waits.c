@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_range_waits.c -- which bytes a change or a READ locks: each waits for a change of them that is under way. */
+/* test_range_waits.c -- which bytes a change or a READ locks: each waits for a change of them that is under way.
+ * Also what a READ that must not wait leaves to others. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -119,10 +120,44 @@ static void test_reads_wait_for_writes(struct test_store *store)
 	osd_object_put(beside.object);
 }
 
+/* ---- damage ----------------------------------------------------------------------------------- */
+
+/* The list of damaged blocks is made by a thread that may wait. */
+static void test_damage(void)
+{
+	const struct osd_sums_config sums = {.use = OSD_SUMS_ON, .verify = OSD_VERIFY_ALWAYS};
+	const struct osd_object_id id = {PID, 0x10000};
+	struct test_store store;
+	struct osd_sums_stats stats;
+	struct osd_object *object;
+	uint64_t made;
+	char data[5];
+	size_t got;
+
+	test_store_init(&store, false);
+	store.config.sums = &sums;
+	test_store_open(&store);
+	OK(test_partition(store.objects, PID, &made));
+	OK(test_create(store.objects, PID, id.object_id, &made));
+	OK(test_write(store.objects, id, 0, "write", 5));
+	OK(osd_object_get(store.objects, id, &object));
+	OK(osd_object_read(object, 0, data, 5, OSD_DATA_NOWAIT, &got));
+	OK(osd_data_write(atomic_load(&object->file.head)->inner, 0, "W", 1));
+	CHECK_EQ(osd_object_read(object, 0, data, 5, OSD_DATA_NOWAIT, &got), OSD_E_WOULD_BLOCK);
+	osd_sums_stats(store.objects, &stats);
+	CHECK_EQ(stats.damaged_now, 0);
+	CHECK_EQ(osd_object_read(object, 0, data, 5, 0, &got), OSD_E_SUM);
+	osd_sums_stats(store.objects, &stats);
+	CHECK_EQ(stats.damaged_now, 1);
+	osd_object_put(object);
+	test_store_release(&store);
+}
+
 int main(void)
 {
 	static test_fn *const tests[] = {test_wanted_waits_for_all, test_reads_wait_for_writes};
 
 	test_both_stores(PID, tests, OSD_ARRAY_SIZE(tests));
+	test_damage();
 	return 0;
 }
