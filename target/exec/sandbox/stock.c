@@ -78,7 +78,7 @@ static struct census count(const struct osd_sandboxes *sandboxes, const struct o
 		census.useful += s->state <= OSD_SANDBOX_TAKEN && !s->dead;
 		census.taken += s->state == OSD_SANDBOX_TAKEN && !s->dead;
 		census.warming += s->state <= OSD_SANDBOX_WARMING;
-		census.ready += s->state == OSD_SANDBOX_READY;
+		census.ready += s->state == OSD_SANDBOX_READY && !s->dead;
 	}
 	return census;
 }

@@ -196,6 +196,26 @@ static void test_not_kept(void)
 	tear_down(&stage);
 }
 
+/* A ready sandbox has died, and iosd-sandboxd has not yet reported how.  It does not count among those that can be
+ * ended. */
+static void test_trimmed_beside_a_dead_one(void)
+{
+	struct osd_sandbox *dead;
+	struct stage stage;
+	int job = set_up_ready(&stage);
+
+	dead = stage.sandboxes.list;
+	osd_sandbox_died(&stage.sandboxes, dead);
+	CHECK_EQ(stage.sandboxes.list->state, OSD_SANDBOX_SPAWNING);
+	CHECK_EQ(dead->state, OSD_SANDBOX_READY);
+	CHECK_EQ(osd_supply_ready(&stage.sandboxes, &stage.supply), 0);
+	stage.supply.min = 0;
+	osd_supply_trim(&stage.sandboxes, &stage.supply, osd_monotonic_usec());
+	CHECK(!dead->kill_sent && !stage.sandboxes.list->kill_sent);
+	close(job);
+	tear_down(&stage);
+}
+
 enum limits { SET, REFUSED, AWAITED };
 
 /* A job asks for other limits and does not start after all.  No job gets a sandbox whose limits are not known. */
@@ -416,6 +436,7 @@ static void test_due(void)
 int main(void)
 {
 	test_not_kept();
+	test_trimmed_beside_a_dead_one();
 	test_given_back_with(SET);
 	test_given_back_with(REFUSED);
 	test_given_back_with(AWAITED);
