@@ -175,6 +175,16 @@ def test_results_count_and_an_end_is_always_recorded(target: Target) -> None:
     assert charged(target) == 0
 
 
+def test_a_long_result_is_kept_if_stderr_does_not_fit(target: Target) -> None:
+    """It is in an object of its own already."""
+    set_quota(target, 230_000)
+    code = "import osd, sys\nsys.stderr.write('e' * 50_000)\nosd.result(b'r' * 200_000)"
+    job = run(target, code, **among(target))
+    assert job.result(DEADLINE_S) == b"r" * 200_000
+    status = job.status()
+    assert (status.state, status.result_length) == (JobState.COMPLETED, 200_000)
+
+
 def test_a_synchronous_exec_says_that_its_result_was_not_kept(target: Target) -> None:
     set_quota(target, 40_000)
     reply = target.commands.exec_code(

@@ -155,21 +155,23 @@ static void fix_record(struct ending *ending)
 }
 
 /* The quota has no room for everything.  The reason of a failure is kept, up to
- * OSD_JOB_RESERVE_BYTES, even beyond the quota.  A result is not kept, and the job fails. */
+ * OSD_JOB_RESERVE_BYTES, even beyond the quota.  A result in memory is not kept, and the job fails. */
 static void cut_remains(struct ending *ending)
 {
 	struct osd_job_record *record = &ending->record;
 	struct osd_job_remains *cut = &ending->cut;
 
 	*cut = *ending->remains;
-	if (cut->result_length && record->state == OSD_STATE_COMPLETED) {
-		record->state = OSD_STATE_FAILED;
-		record->reason = OSD_REASON_NO_SPACE;
+	if (cut->result_length) { /* a longer result is in its object already */
+		if (record->state == OSD_STATE_COMPLETED) {
+			record->state = OSD_STATE_FAILED;
+			record->reason = OSD_REASON_NO_SPACE;
+		}
+		cut->result = NULL;
+		cut->result_length = 0;
+		record->result_length = 0;
+		record->flags &= ~(uint32_t)OSD_JOB_RESULT_JSON;
 	}
-	cut->result = NULL;
-	cut->result_length = 0;
-	record->result_length = 0;
-	record->flags &= ~(uint32_t)OSD_JOB_RESULT_JSON;
 	if (cut->stderr_stored + cut->traceback_length > OSD_JOB_RESERVE_BYTES) {
 		cut->stderr_stored = 0;
 		record->flags |= OSD_JOB_STDERR_CUT;
