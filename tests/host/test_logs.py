@@ -12,6 +12,7 @@ import pytest
 from iosd_host.common import logs
 from tests.machine import unavailable
 from tests.serving import Serving, arguments, missing, sandboxes_missing
+from tests.waiting import until
 
 ABOUT = '2026-11-21T20:03:49.057Z iosd info: job=0x1/0x2 pool=numpy sandbox=7 ended <b>"x"</b>'
 
@@ -137,3 +138,19 @@ def test_one_job_id_gives_the_story() -> None:
     assert 10 <= len(told) <= 20 * seconds
     for lines in told.values():
         assert order(lines, "iosd") == ["accepted, state", "started, attempt", "ended COMPLETED"]
+
+
+@pytest.mark.tgtd
+@pytest.mark.sandbox
+def test_a_job_cancelled_before_its_start_has_an_end() -> None:
+    why = missing() or sandboxes_missing()
+    if why:
+        unavailable("sandbox", why)
+    with Serving(*arguments(["--log-format", "json"])) as served, served.connect() as target:
+        zone = target.partition(target.create_partition())
+        held = target.exec("1", zone=zone, hold=True)
+        assert held.cancel()
+        # The lines of the target come through a pipe.
+        until(lambda: len(stories(served).get(str(held.id), [])) > 1)
+        lines = stories(served)[str(held.id)]
+    assert order(lines, "iosd") == ["accepted, state", "ended CANCELLED:"]

@@ -42,6 +42,7 @@ static void change_ended(void *arg, bool committed)
 		osd_exec_sweep_by(exec, job->record.expiry_msec);
 		outcome.reason = job->pending.reason;
 		outcome.status = osd_job_reason_status(job->pending.reason);
+		osd_story_ended(job, &job->record);
 		exec->ops->ended(exec, job, &job->record, NULL);
 		waits = osd_exec_take_waits(exec, job);
 		osd_exec_forget(exec, job);
