@@ -26,6 +26,7 @@ static struct {
 	const struct osd_engine_job *job;
 	uint32_t encoding;     /* of the result */
 	uint64_t result_bytes; /* sent */
+	int64_t result_error;  /* of a piece that was not kept: none can follow */
 	const void *placed;    /* all of it, put there by osd_place_result; NULL: it is not */
 	size_t placed_bytes;
 	bool has_result;       /* it waits for FINISH; false once some of it was sent */
@@ -42,6 +43,7 @@ void osd_job_calls_begin(const struct osd_engine_job *job)
 {
 	now.job = job;
 	now.result_bytes = 0;
+	now.result_error = 0;
 	now.placed = NULL;
 	now.placed_bytes = 0;
 	now.has_result = false;
@@ -355,10 +357,11 @@ static int64_t send_waiting(void)
 int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 {
 	bool plain = now.job->run.job_partition == 0;
-	int64_t error;
 
 	if (encoding > 1)
 		return refuse("result", "the encoding is 0: bytes, or 1: JSON");
+	if (now.result_error)
+		return now.result_error;
 	now.encoding = encoding;
 	if (plain && now.result_bytes == 0 && !now.placed &&
 	    length <= sizeof(waiting) - now.waiting_bytes) {
@@ -370,8 +373,10 @@ int64_t osd_job_result(uint32_t encoding, const uint8_t *from, size_t length)
 	}
 	if (place_waiting() && add_placed(from, length))
 		return 0;
-	error = send_waiting();
-	return error ? error : send_result(from, length);
+	now.result_error = send_waiting();
+	if (!now.result_error)
+		now.result_error = send_result(from, length);
+	return now.result_error;
 }
 
 /* Keeps the last line of errors that is not empty, because nothing else that is logged survives a call without a

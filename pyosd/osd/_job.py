@@ -222,7 +222,9 @@ def progress(fraction: float | None, message: str = "") -> None:
 
 
 def result(value: object) -> None:
-    """Set the result of the job, for Job.result() and `osd job result`.  The last one counts.
+    """Set the result of the job, for Job.result() and `osd job result`.  The last one counts.  If it
+    cannot be stored in full, the job has none: it fails (reason 501 or 502), also if the script
+    catches the exception, unless it sets another one.
 
     Args: value: bytes-like objects are sent unchanged, anything else as JSON.  All results together
         have at most the job's limit, 1 GiB by default; more ends the job (reason 308).  Numbers and
@@ -231,7 +233,7 @@ def result(value: object) -> None:
 
     >>> osd.result({"lines": sum(1 for line in u.data)})
 
-    Raises: TypeError: the value is neither bytes nor JSON.
+    Raises: TypeError: the value is neither bytes nor JSON.  NoSpace: there is no room for it.
     """
     send_result(*encode_result(value))
 

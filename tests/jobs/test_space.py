@@ -185,6 +185,26 @@ def test_a_long_result_is_kept_if_stderr_does_not_fit(target: Target) -> None:
     assert (status.state, status.result_length) == (JobState.COMPLETED, 200_000)
 
 
+TOO_LONG = """
+import osd
+try:
+    osd.result(b'r' * (5 << 20))
+except osd.NoSpace:
+    {then}
+"""
+
+
+def test_a_result_that_is_kept_in_part_is_none(target: Target) -> None:
+    """Although the script goes on.  It may leave another one."""
+    set_quota(target, 2 * MIB)
+    status = run(target, TOO_LONG.format(then="pass"), **among(target)).wait(DEADLINE_S)
+    assert (status.state, status.reason, status.result_length) == (JobState.FAILED, 501, 0)
+    shorter = run(target, TOO_LONG.format(then="osd.result(b'short')"), **among(target))
+    assert shorter.result(DEADLINE_S) == b"short"
+    made = target.commands.create(target.partition.partition_id)
+    target.commands.write(made, 0, b"x" * (3 * MIB // 2))  # no part takes space
+
+
 def test_a_synchronous_exec_says_that_its_result_was_not_kept(target: Target) -> None:
     set_quota(target, 40_000)
     reply = target.commands.exec_code(

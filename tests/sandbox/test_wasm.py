@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from objects import NO_SPACE, MemoryObjects, Refusal
 from proxy import (
     FAILING,
     FINISH_ENDED,
@@ -379,6 +380,31 @@ def test_a_short_result_of_a_call_without_a_record_comes_with_finish(
         out = run(daemon, code, job=job)
         assert out.result == (b"piece" + bytes(size - 5) if size else b"") * times
         assert (3 not in out.calls) == (with_finish and job[0] == 0)
+
+
+class FullAtFirst(MemoryObjects):
+    """Refuses the first piece of a result."""
+
+    refused = False
+
+    def op_3(self, sandbox, ids, a, b, body):  # type: ignore[no-untyped-def]
+        if not self.refused:
+            self.refused = True
+            raise Refusal(NO_SPACE, "no space")
+        super().op_3(sandbox, ids, a, b, body)
+
+
+def test_no_piece_of_a_result_follows_one_that_was_refused(kept: Sandbox) -> None:
+    """It would be taken for the beginning of another result.  A later job is not concerned."""
+    piece = "(call $result (i32.const 0) (i32.const 0) (i32.const 4))"
+    code = module(f"(drop {piece}) (i32.sub (i32.const 0) (i32.wrap_i64 {piece}))")
+    job = (0x10000, 0x10007)
+    out = kept.run_another(code, FullAtFirst(), job=job)
+    assert (out.exit_code, out.calls.count(3), bytes(out.result)) == (NO_SPACE, 1, b"")
+    assert out.line.endswith("the last error: result: no space")
+    kept.wait_ready()
+    out = kept.run_another(code, job=job)
+    assert (out.kind, bytes(out.result)) == (FINISH_OK, bytes(8))
 
 
 @pytest.mark.parametrize("offset", [0, 2, 7, 8, -1])

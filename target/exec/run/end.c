@@ -112,9 +112,15 @@ static uint16_t decide(struct osd_run *run)
 /* The failure, if any, of storing the job's output and result. */
 static uint16_t reason_of_storage(const struct osd_run *run, uint16_t reason)
 {
-	if (atomic_load(&run->output.over_limit) && reason == OSD_REASON_NONE)
-		return OSD_REASON_OUTPUT_LIMIT;
-	return reason == OSD_REASON_NONE ? atomic_load(&run->output.unstored) : reason;
+	enum osd_status result = run->session.result_status;
+
+	if (reason == OSD_REASON_NONE && atomic_load(&run->output.over_limit))
+		reason = OSD_REASON_OUTPUT_LIMIT;
+	if (reason == OSD_REASON_NONE)
+		reason = atomic_load(&run->output.unstored);
+	if (reason == OSD_REASON_NONE && result != OSD_OK)
+		reason = osd_output_reason(result);
+	return reason;
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */
@@ -195,20 +201,30 @@ static enum osd_status drop_companion(struct osd_txn *txn, void *arg)
 	return status == OSD_OK ? osd_job_companion_delete(txn, *companion) : status;
 }
 
+/* If its object cannot be removed, the record of a job that ends names it, so it goes with that. */
+static void erase_result(struct osd_run *run)
+{
+	struct osd_session *session = &run->session;
+	struct osd_object_id companion = {session->job.partition_id, session->result_object};
+
+	atomic_store(&session->result_length, 0);
+	session->result_json = false;
+	if (companion.object_id &&
+	    osd_txn_run(run->exec->objects, OSD_TXN_INTERNAL, drop_companion, &companion) != OSD_OK)
+		osd_warning("result object %#llx/%#llx of a job without a result stays behind",
+			    (unsigned long long)companion.partition_id,
+			    (unsigned long long)companion.object_id);
+	else
+		session->result_object = 0;
+}
+
 /* Removes the output and the result of the last attempt. */
 static void erase_output(struct osd_run *run)
 {
-	struct osd_object_id companion = {run->session.job.partition_id,
-					  run->session.result_object};
-
 	if (run->output.object &&
 	    osd_object_truncate(run->output.object, 0, OSD_DATA_RESERVE) != OSD_OK)
 		osd_warning("output of a lost attempt stays in front of the next one's");
-	if (companion.object_id &&
-	    osd_txn_run(run->exec->objects, OSD_TXN_INTERNAL, drop_companion, &companion) != OSD_OK)
-		osd_warning("result object %#llx/%#llx of a lost attempt stays behind",
-			    (unsigned long long)companion.partition_id,
-			    (unsigned long long)companion.object_id);
+	erase_result(run);
 }
 
 static uint64_t retry_delay_usec(const struct osd_job_record *record)
@@ -288,6 +304,8 @@ static void end_or_again(struct osd_run *run, uint16_t reason)
 
 	reason = reason_of_storage(run, reason);
 	state = reason ? osd_job_reason_info(reason)->terminal_state : OSD_STATE_COMPLETED;
+	if (run->session.result_status != OSD_OK) /* it has a gap */
+		erase_result(run);
 	fill_record(run, &record);
 	if (wants_retry(&record, reason, state)) {
 		bool harmless =

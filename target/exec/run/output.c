@@ -40,13 +40,13 @@ void osd_output_destroy(struct osd_output *output)
 	osd_lock_destroy(&output->lock);
 }
 
-/* ---- reading; output->lock held -------------------------------------------------------------- */
-
-static uint16_t reason_of(enum osd_status status)
+uint16_t osd_output_reason(enum osd_status status)
 {
 	return status == OSD_E_NO_SPACE || status == OSD_E_QUOTA ? OSD_REASON_NO_SPACE
 								 : OSD_REASON_STORAGE;
 }
+
+/* ---- reading; output->lock held -------------------------------------------------------------- */
 
 static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t length)
 {
@@ -71,7 +71,7 @@ static void store_stdout(struct osd_output *output, const uint8_t *bytes, size_t
 	if (output->status == OSD_OK)
 		atomic_store(&output->stdout_length, at + fits);
 	else
-		atomic_store(&output->unstored, reason_of(output->status));
+		atomic_store(&output->unstored, osd_output_reason(output->status));
 }
 
 static void keep_errors(struct osd_output *output, const uint8_t *bytes, size_t length)

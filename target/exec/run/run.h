@@ -46,6 +46,8 @@ struct osd_output {
 	bool released;	 /* errors are in the store, or dropped */
 };
 
+/* Why a job ends whose output or result could not be stored. */
+uint16_t osd_output_reason(enum osd_status status);
 void osd_output_init(struct osd_output *output, struct osd_objects *objects,
 		     struct osd_object_id surrogate, uint64_t stdout_limit);
 /* Call it after finish.  The locks stay, because other threads may still come and find the output

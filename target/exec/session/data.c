@@ -272,36 +272,54 @@ void osd_session_release_data(struct osd_session *session)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
+/* answer.a: its id, which counts once the transaction is committed. */
 static enum osd_status create_companion(struct osd_txn *txn, struct osd_op *op)
 {
 	struct osd_session *session = op->session;
-	enum osd_status status = osd_companion_create(txn, session->job, &session->result_object);
+	enum osd_status status = osd_companion_create(txn, session->job, &op->answer.a);
 
 	if (status == OSD_OK)
-		status = session->hooks.spilled(session->hooks.arg, txn, session->result_object);
+		status = session->hooks.spilled(session->hooks.arg, txn, op->answer.a);
 	return status;
+}
+
+static enum osd_status open_companion(struct osd_session *session)
+{
+	struct osd_object_id id = {session->job.partition_id, session->result_object};
+
+	return session->companion ? OSD_OK
+				  : osd_object_get(session->objects, id, &session->companion);
 }
 
 /* Moves the result so far into a companion object.  All further pieces go there, too. */
 static enum osd_status spill(struct osd_op *op, uint64_t length)
 {
 	struct osd_session *session = op->session;
-	struct osd_object_id id = {session->job.partition_id, 0};
 	enum osd_status status = osd_op_transact(op, create_companion);
 
-	id.object_id = session->result_object;
 	if (status == OSD_OK)
-		status = osd_object_get(session->objects, id, &session->companion);
+		session->result_object = op->answer.a;
+	op->answer.a = 0;
+	if (status == OSD_OK)
+		status = open_companion(session);
 	if (status == OSD_OK && length)
 		status = osd_object_write(session->companion, 0, session->result, length, 0);
 	return status;
 }
 
+/* Begins the result anew, also after a piece of it could not be kept. */
 static enum osd_status restart_result(struct osd_session *session)
 {
+	enum osd_status status = OSD_OK;
+
 	session->placed = NULL;
 	atomic_store(&session->result_length, 0);
-	return session->companion ? osd_object_truncate(session->companion, 0, 0) : OSD_OK;
+	if (session->result_object)
+		status = open_companion(session);
+	if (session->companion)
+		status = osd_object_truncate(session->companion, 0, 0);
+	session->result_status = status;
+	return status;
 }
 
 /* The most that the result of a call without a surrogate can have, bytes. */
@@ -331,26 +349,13 @@ static bool has_result_room(struct osd_session *session, uint64_t end)
 	return true;
 }
 
-enum osd_status osd_op_result(struct osd_op *op)
+/* Stores a piece that follows the first length bytes. */
+static enum osd_status keep_piece(struct osd_op *op, uint64_t length)
 {
 	struct osd_session *session = op->session;
-	uint64_t piece = op->call.body_bytes, length, end;
+	uint64_t piece = op->call.body_bytes, end = length + piece;
 	enum osd_status status = OSD_OK;
 
-	if (piece > OSD_CALL_IO_MAX || op->call.b > 1)
-		return OSD_E_PARAM_LENGTH;
-	if (op->call.a == 0)
-		status = restart_result(session);
-	length = atomic_load(&session->result_length);
-	if (status != OSD_OK)
-		return status;
-	if (op->call.a != length)
-		return OSD_E_PARAM_FIELD;
-	end = length + piece;
-	if (end > session->limits.result_bytes || (session->plain && end > plain_most(session))) {
-		session->fault = OSD_REASON_RESULT_LIMIT;
-		return OSD_E_PARAM_FIELD;
-	}
 	if (!has_result_room(session, end))
 		return OSD_E_NO_MEMORY;
 	if (end > OSD_JOB_PAYLOAD_MAX && !session->companion && !session->plain)
@@ -359,11 +364,34 @@ enum osd_status osd_op_result(struct osd_op *op)
 		status = osd_object_write(session->companion, length, settled_body(op), piece, 0);
 	else if (status == OSD_OK)
 		memcpy(session->result + length, op->body, piece);
-	if (status == OSD_OK) {
+	return status;
+}
+
+enum osd_status osd_op_result(struct osd_op *op)
+{
+	struct osd_session *session = op->session;
+	uint64_t piece = op->call.body_bytes, length, end;
+
+	if (piece > OSD_CALL_IO_MAX || op->call.b > 1)
+		return OSD_E_PARAM_LENGTH;
+	if (op->call.a == 0)
+		restart_result(session);
+	if (session->result_status != OSD_OK) /* of this piece, or of one before it */
+		return session->result_status;
+	length = atomic_load(&session->result_length);
+	if (op->call.a != length)
+		return OSD_E_PARAM_FIELD;
+	end = length + piece;
+	if (end > session->limits.result_bytes || (session->plain && end > plain_most(session))) {
+		session->fault = OSD_REASON_RESULT_LIMIT;
+		return OSD_E_PARAM_FIELD;
+	}
+	session->result_status = keep_piece(op, length);
+	if (session->result_status == OSD_OK) {
 		session->result_json = op->call.b == 1;
 		atomic_store(&session->result_length, end);
 	}
-	return status;
+	return session->result_status;
 }
 
 enum osd_status osd_op_placed_result(struct osd_op *op, uint64_t place)

@@ -193,6 +193,9 @@ struct osd_session {
 	size_t result_room;
 	const uint8_t *placed;	/* in texts: the result, instead of the first bytes; NULL: none */
 	uint64_t result_object; /* the object with the whole of a longer result; 0: none */
+	/* Why a piece of the result was not kept.  The result has a gap then: none is kept until the script begins
+	 * another one. */
+	enum osd_status result_status;
 	bool result_json;
 	enum osd_finish_kind finish_kind; /* phase OVER */
 	uint32_t exit_code;

@@ -107,6 +107,83 @@ static void test_result(void)
 	osd_session_release(&session);
 }
 
+#define FIRST_BYTES  50000u /* fit into memory */
+#define SECOND_BYTES 20000u /* do not, with the first ones */
+
+static void set_quota(uint64_t bytes)
+{
+	struct osd_txn *txn;
+	uint8_t value[8];
+
+	osd_put_be(value, bytes, sizeof(value));
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_attr_set(txn, (struct osd_object_id){pid, 0},
+			   OSD_PAGE_PARTITION_BASE | OSD_REL_QUOTAS, 0x10001, value,
+			   sizeof(value)) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+}
+
+static enum osd_answer_code add_result(struct osd_session *session, uint64_t offset,
+				       uint32_t length)
+{
+	struct osd_call call = {.op = OSD_CALL_RESULT, .a = offset, .body_bytes = length};
+
+	memset(body(), 'r', length);
+	return ask(session, call);
+}
+
+static void check_companion(const struct osd_session *session)
+{
+	static uint8_t bytes[FIRST_BYTES + SECOND_BYTES];
+	uint64_t length;
+	size_t got;
+
+	CHECK(session->result_object && session->companion);
+	CHECK(osd_object_length(session->companion, &length) == OSD_OK);
+	CHECK_EQ(length, sizeof(bytes));
+	CHECK(osd_object_read(session->companion, 0, bytes, sizeof(bytes), 0, &got) == OSD_OK);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		CHECK(bytes[i] == 'r');
+}
+
+/* A result that lacks a piece is none.  What follows is refused, until the script begins another result. */
+static void test_result_with_a_gap(uint64_t quota)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+
+	set_quota(quota);
+	CHECK(add_result(&session, 0, FIRST_BYTES) == OSD_ANSWER_OK);
+	CHECK(add_result(&session, FIRST_BYTES, SECOND_BYTES) == OSD_ANSWER_NO_SPACE);
+	set_quota(UINT64_C(1) << 40);
+	CHECK(add_result(&session, FIRST_BYTES, SECOND_BYTES) == OSD_ANSWER_NO_SPACE);
+	CHECK(session.result_status != OSD_OK);
+	CHECK(add_result(&session, 0, FIRST_BYTES) == OSD_ANSWER_OK);
+	CHECK(add_result(&session, FIRST_BYTES, SECOND_BYTES) == OSD_ANSWER_OK);
+	CHECK_EQ(session.result_status, OSD_OK);
+	CHECK_EQ(session.result_length, FIRST_BYTES + SECOND_BYTES);
+	check_companion(&session);
+	osd_session_release(&session);
+}
+
+/* No object is named that was not made: a short result that follows is kept in memory. */
+static void test_companion_is_not_made(void)
+{
+	struct osd_session session = start(OSD_USER_OBJECT, pid, object);
+
+	CHECK(add_result(&session, 0, FIRST_BYTES) == OSD_ANSWER_OK);
+	spilled_status = OSD_E_NO_SPACE;
+	CHECK(add_result(&session, FIRST_BYTES, SECOND_BYTES) == OSD_ANSWER_NO_SPACE);
+	spilled_status = OSD_OK;
+	CHECK(!session.result_object && !session.companion && session.result_status != OSD_OK);
+	CHECK(add_result(&session, 0, 5) == OSD_ANSWER_OK);
+	CHECK(!session.result_object && session.result_status == OSD_OK);
+	CHECK(session.result_length == 5 && memcmp(session.result, "rrrrr", 5) == 0);
+	CHECK(add_result(&session, 0, FIRST_BYTES) == OSD_ANSWER_OK);
+	CHECK(add_result(&session, FIRST_BYTES, SECOND_BYTES) == OSD_ANSWER_OK);
+	check_companion(&session);
+	osd_session_release(&session);
+}
+
 /* It replaces an earlier one, and is bound by the same limit. */
 static void test_result_with_finish(void)
 {
@@ -266,6 +343,8 @@ static void test_kinds(void)
 int main(void)
 {
 	fill_store();
+	test_result_with_a_gap(FIRST_BYTES / 2); /* nothing of it fits */
+	test_companion_is_not_made();
 	test_kinds();
 	test_ahead();
 	test_result_ahead();

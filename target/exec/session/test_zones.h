@@ -11,6 +11,7 @@ static struct osd_objects *objects;
 static uint64_t pid, other_pid, object, stranger, collection, elsewhere;
 static unsigned wrote_calls;
 static uint16_t progress_seen;
+static enum osd_status spilled_status; /* what note_spilled returns */
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
@@ -25,7 +26,7 @@ static inline enum osd_status note_spilled(void *arg, struct osd_txn *txn, uint6
 {
 	(void)arg, (void)txn;
 	CHECK(companion != 0);
-	return OSD_OK;
+	return spilled_status;
 }
 
 static inline void note_progress(void *arg, uint16_t progress, const uint8_t *message, size_t length)
