@@ -379,9 +379,7 @@ static enum osd_status zone_in(struct osd_txn *txn, struct osd_op *op)
 	return osd_session_check_zone(op->session, txn, osd_op_id(op));
 }
 
-/* Checks a call that reads a second time, before it is answered.  A policy may have changed after
- * the first check, and the call may have read data written after that change. */
-static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
+static enum osd_status check_again(struct osd_op *op, const struct op_row *row)
 {
 	enum osd_status status = OSD_OK;
 
@@ -392,10 +390,20 @@ static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
 	status = check_policy(op, row);
 	if (status == OSD_OK)
 		status = osd_op_transact(op, zone_in);
-	if (osd_status_is_gone(status))
-		return OSD_OK;
-	if (status != OSD_OK)
+	return osd_status_is_gone(status) ? OSD_OK : status;
+}
+
+/* Checks a call that reads a second time, before it is answered.  A policy may have changed after
+ * the first check, and the call may have read data written after that change.  These lie in memory that
+ * the script can read. */
+static enum osd_status judge_again(struct osd_op *op, const struct op_row *row)
+{
+	enum osd_status status = check_again(op, row);
+
+	if (status != OSD_OK) {
+		memset(op->out, 0, op->answer.body_bytes);
 		op->answer = (struct osd_answer){0};
+	}
 	return status;
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "exec/target.h"
+#include "object/stack.h"
 #include "security/keys.h"
 #include "wire/attr_list.h"
 
@@ -185,6 +186,46 @@ static void test_open_jobs(void)
 	session = start_open(OSD_ROOT, 0);
 	CHECK(ask(&session, removing) == OSD_ANSWER_NOT_EMPTY);
 	osd_session_release(&session);
+}
+
+#define SECRET	     0xee
+#define SECRET_BYTES 4096u
+
+/* Functions that take their time: the partition demands a method meanwhile. */
+static enum osd_status pass_and_demand(void *arg, struct osd_exec_data *data)
+{
+	(void)arg;
+	memset(data->buffer, SECRET, data->capacity);
+	data->available = data->capacity;
+	demand(pid, OSD_CAPKEY);
+	return OSD_OK;
+}
+
+static uint64_t make_stacked(void)
+{
+	struct osd_txn *txn;
+	uint64_t id;
+
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_user_object_create(txn, pid, 0, 1, &id) == OSD_OK);
+	CHECK(osd_stack_put(txn, (struct osd_object_id){pid, id}, 1, (const uint8_t *)"f", 1) ==
+	      OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	return id;
+}
+
+/* The second check refuses what was read already: it does not stay in the memory that the script can read. */
+static void test_refused_after_reading(void)
+{
+	struct osd_call reading = call_on(OSD_CALL_READ, make_stacked(), 0, SECRET_BYTES);
+	struct osd_session session = start_open(OSD_ROOT, 0);
+
+	session.hooks.pass = pass_and_demand;
+	CHECK(ask(&session, reading) == OSD_ANSWER_PERMISSION);
+	for (size_t i = 0; i < SECRET_BYTES; i++)
+		CHECK(body()[i] != SECRET);
+	osd_session_release(&session);
+	demand(pid, OSD_NOSEC);
 }
 
 static void set_key(enum osd_key_level level, uint64_t partition_id)
@@ -399,6 +440,7 @@ int main(void)
 	test_collections();
 	open_keyring();
 	test_open_jobs();
+	test_refused_after_reading();
 	test_changed_key();
 	test_weaker_method();
 	osd_keyring_close(exec.keyring);
