@@ -75,9 +75,16 @@ static void unplace(struct osd_job *job)
 	osd_fair_queue_unreserve(&job->pool->queue, &job->entry);
 }
 
+/* The head of an array is not counted: its members are. */
+static void enter(struct osd_job *job)
+{
+	job->pool->jobs += !job->array;
+}
+
 /* An unconfigured pool goes with its last job. */
 static void leave(struct osd_job *job)
 {
+	job->pool->jobs -= !job->array;
 	if (job->pool->leaving)
 		osd_alarm_by(&job->exec->monitor, 0);
 	osd_after_ended(job);
@@ -123,8 +130,9 @@ static void view_plain(const struct osd_job *job, struct osd_job_view *v)
 /* Of jobs that are in no array. */
 #define NO_MEMBER                                                                                  \
 	.unqueue = unqueue, .unplace = unplace, .waits = waits_for_others, .changed = do_nothing,  \
-	.paused = do_nothing, .left = leave, .unended = osd_after_pin, .is_changing = is_false,    \
-	.change_begins = do_nothing, .change_ended = osd_after_changed, .behind = none_behind
+	.paused = do_nothing, .entered = enter, .left = leave, .unended = osd_after_pin,           \
+	.is_changing = is_false, .change_begins = do_nothing, .change_ended = osd_after_changed,   \
+	.behind = none_behind
 
 const struct osd_job_kind osd_kind_plain = {
 	NO_MEMBER,
@@ -281,6 +289,7 @@ const struct osd_job_kind osd_kind_member = {
 	.waits = is_false,
 	.changed = osd_array_note,
 	.paused = osd_array_yield,
+	.entered = enter,
 	.left = leave_array,
 	.unended = do_nothing,
 	.is_changing = array_is_changing,

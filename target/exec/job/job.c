@@ -131,6 +131,7 @@ void osd_exec_admit(struct osd_exec *exec, struct osd_job *job)
 	job->in_table = true;
 	osd_job_table_insert(&exec->table, &job->node);
 	osd_job_ref(job);
+	job->kind->entered(job);
 	job->kind->changed(job);
 	if (job->record.state == OSD_STATE_QUEUED)
 		osd_exec_enqueue(exec, job);

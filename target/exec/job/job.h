@@ -122,7 +122,8 @@ struct osd_job_kind {
 	void (*changed)(struct osd_job *job);
 	/* Called when it stops running to wait for another attempt. */
 	void (*paused)(struct osd_job *job);
-	/* Called after it has left the table. */
+	/* Called after it was put into the table; after it has left it. */
+	void (*entered)(struct osd_job *job);
 	void (*left)(struct osd_job *job);
 	/* Its end could not be stored; the next start finds it again. */
 	void (*unended)(struct osd_job *job);

@@ -250,7 +250,7 @@ void osd_pool_leave(struct osd_pool *pool)
 {
 	struct osd_exec *exec = pool->exec;
 	const char *name = pool->config.name;
-	bool over = pool->supply.busy == 0 && pool->queue.place_count == 0;
+	bool over = !osd_pool_has_jobs(pool);
 
 	pool->config.min = pool->config.spares = 0;
 	pool->mode = OSD_POOL_DRAINING;

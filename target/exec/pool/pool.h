@@ -156,6 +156,7 @@ struct osd_pool {
 	struct osd_supply supply; /* its sandboxes and slots */
 	unsigned lenders;	  /* jobs that wait for a stage */
 	struct osd_fair_queue queue;
+	size_t jobs;		 /* accepted and not ended; members of arrays each */
 	struct osd_run *started; /* handed over; they wait for a proxy to serve them
 				  * (run/start.c) */
 	struct osd_pool_told {	 /* reported by iosd-sandboxd on the present connection */
@@ -280,6 +281,11 @@ void osd_pool_vacate(struct osd_pool *pool, struct osd_fair_principal *principal
 void osd_pool_settle(struct osd_pool *pool);
 /* Decides whether the pool can serve, from its configuration and the reports of iosd-sandboxd. */
 void osd_pool_judge(struct osd_pool *pool);
+/* Whether a job of it is being accepted, or has not ended: also one that is held or waits for another attempt. */
+static inline bool osd_pool_has_jobs(const struct osd_pool *pool)
+{
+	return pool->supply.busy > 0 || pool->queue.place_count > 0 || pool->jobs > 0;
+}
 /* The pool is not configured any more: it is gone once its jobs have ended. */
 void osd_pool_leave(struct osd_pool *pool);
 /* Creates a pool that is not configured yet.  NULL: no memory, or too many pools have been

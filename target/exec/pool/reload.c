@@ -31,12 +31,6 @@ static void add_line(struct lines *lines, const char *subject, const char *what)
 
 /* ---- may it be; exec->lock held -------------------------------------------------------------- */
 
-static bool has_jobs(const struct osd_pool *pool)
-{
-	osd_assert_held(&pool->exec->lock);
-	return pool->supply.busy > 0 || pool->queue.place_count > 0;
-}
-
 /* Those that leave count as they are until their jobs have ended. */
 static enum osd_status check(struct osd_exec *exec, const struct osd_pool_table *table,
 			     char message[OSD_ADMIN_MESSAGE_MAX])
@@ -55,7 +49,8 @@ static enum osd_status check(struct osd_exec *exec, const struct osd_pool_table 
 			pool ? osd_pool_claim(pool, &table->pools[i]) : table->pools[i];
 	}
 	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
-		if (!pool->gone && !osd_pool_table_find(table, pool->config.name) && has_jobs(pool))
+		if (!pool->gone && !osd_pool_table_find(table, pool->config.name) &&
+		    osd_pool_has_jobs(pool))
 			claims.pools[claims.count++] = osd_pool_claim(pool, &pool->config);
 	return osd_pool_table_check(&claims, message);
 }

@@ -14,6 +14,7 @@
 
 #define PARTITION UINT64_C(0x10000)
 #define MIB	  (UINT64_C(1) << 20)
+#define HOUR_USEC UINT64_C(3600000000)
 
 static struct osd_objects *objects;
 static struct osd_exec *exec;
@@ -401,6 +402,43 @@ static void test_reload(void)
 	stop();
 }
 
+/* A proxy takes the only job of the pool, and its sandbox is lost. */
+static struct osd_job *lose_one(struct osd_pool *pool)
+{
+	struct osd_fair_entry *entry = osd_fair_queue_pop(&pool->queue);
+	struct osd_job *job = osd_container_of(entry, struct osd_job, entry);
+
+	CHECK(entry);
+	osd_fair_queue_unreserve(&pool->queue, entry);
+	osd_exec_delay(exec, job, HOUR_USEC);
+	return job;
+}
+
+/* A pool that is removed keeps its slots for a job that waits for another attempt. */
+static void test_removed_before_another_attempt(void)
+{
+	struct osd_pool *b;
+	struct osd_job *job;
+
+	start("name=default;max=2\nname=b;max=62\n");
+	b = configured("b");
+	CHECK_EQ(submit("b", "addr:a"), OSD_OK);
+	osd_lock(&exec->lock);
+	job = lose_one(b);
+	osd_unlock(&exec->lock);
+	CHECK_EQ(reload("name=default;max=3\n", ""), OSD_E_PARAM_FIELD);
+	CHECK(strstr(message, "65 slots together"));
+	CHECK_EQ(reload("name=default;max=2\n", "b: removed\n"), OSD_OK);
+	osd_lock(&exec->lock);
+	CHECK(b->leaving && !b->gone && osd_pool_starts(b, false));
+	osd_exec_enqueue(exec, job);
+	CHECK(b->queue.entry_count == 1);
+	osd_exec_forget(exec, job);
+	osd_unlock(&exec->lock);
+	await_gone(b);
+	stop();
+}
+
 /* iosd-sandboxd still has a pool whose jobs alone are left here.  It is sent nothing that it would refuse: it closes
  * the connection of a target that is wrong, and then no job of any pool runs. */
 static void test_news_of_a_pool_that_is_gone(void)
@@ -442,6 +480,7 @@ int main(void)
 	test_many_principals();
 	test_news_of_a_pool_that_is_gone();
 	test_reload();
+	test_removed_before_another_attempt();
 	unlink(pools_file);
 	return 0;
 }

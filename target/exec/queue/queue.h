@@ -11,7 +11,8 @@
  * time: being idle earns no credit.
  *
  * Places (osd_fair_queue_reserve) are counted apart from entries, since a job has its place from
- * acceptance to its start, held or waiting for another attempt as well.  Jobs that run are counted
+ * acceptance to its start, held as well.  A job that waits for another attempt has none, until that
+ * attempt is due.  Jobs that run are counted
  * (osd_fair_queue_started), since a principal may have a cap on them. */
 #ifndef OSD_EXEC_QUEUE_QUEUE_H
 #define OSD_EXEC_QUEUE_QUEUE_H

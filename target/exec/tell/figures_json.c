@@ -427,7 +427,7 @@ void osd_exec_write_figures(struct osd_exec *exec, struct osd_json *json)
 	osd_json_open(json, "pools", '[');
 	osd_lock(&exec->lock);
 	for (pool = exec->pools->first; pool; pool = pool->next) {
-		if (pool->gone && !pool->queue.place_count && !pool->supply.busy)
+		if (pool->gone && !osd_pool_has_jobs(pool))
 			continue;
 		view_pool(exec, pool, &view);
 		osd_unlock(&exec->lock); /* pools only come, at the end of the list */

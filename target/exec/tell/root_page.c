@@ -107,7 +107,7 @@ static void put_pools(struct osd_exec *exec, struct osd_wr *w)
 {
 	osd_lock(&exec->lock);
 	for (const struct osd_pool *pool = exec->pools->first; pool; pool = pool->next)
-		if (!pool->gone || pool->queue.place_count > 0)
+		if (!pool->gone || osd_pool_has_jobs(pool))
 			put_pool(exec, pool, w);
 	osd_unlock(&exec->lock);
 }
