@@ -112,7 +112,8 @@ static void end(struct osd_backgrounds *all, struct found *found, enum osd_statu
 static enum osd_status find_all(struct osd_txn *txn, void *arg)
 {
 	struct recovery *recovery = arg;
-	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_COMMANDS, find_state, recovery);
+	enum osd_status status =
+		osd_txn_record_each(txn, OSD_TABLE_COMMANDS, "", 0, find_state, recovery);
 
 	return status == OSD_OK && recovery->no_memory ? OSD_E_NO_MEMORY : status;
 }

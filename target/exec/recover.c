@@ -345,7 +345,7 @@ static enum osd_status read_jobs(struct osd_txn *txn, void *arg)
 	found->count = found->charge_count = found->uncounted_count = 0;
 	osd_stored_clear(&found->exec->stored);
 	drop_arrays(found);
-	status = osd_job_record_each(txn, note_job, note_damaged, found);
+	status = osd_job_record_each(txn, 0, note_job, note_damaged, found);
 	if (status == OSD_OK && found->no_memory)
 		status = OSD_E_NO_MEMORY;
 	return status == OSD_OK ? count_uncounted(txn, found) : status;

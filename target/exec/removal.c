@@ -59,8 +59,6 @@ static enum osd_status check_over(struct osd_exec *exec, struct osd_object_id id
 
 static bool gather_one(struct gathered *gathered, struct osd_object_id id, bool ended)
 {
-	if (gathered->partition_id && id.partition_id != gathered->partition_id)
-		return true;
 	if (gathered->partition_id && !ended)
 		gathered->status = check_over(gathered->exec, id);
 	if (gathered->status != OSD_OK)
@@ -87,7 +85,8 @@ static enum osd_status forget_records(struct osd_exec *exec, struct osd_txn *txn
 				      uint64_t partition_id)
 {
 	struct gathered gathered = {.exec = exec, .partition_id = partition_id, .status = OSD_OK};
-	enum osd_status status = osd_job_record_each(txn, gather, gather_damaged, &gathered);
+	enum osd_status status =
+		osd_job_record_each(txn, partition_id, gather, gather_damaged, &gathered);
 
 	if (status == OSD_OK)
 		status = gathered.status;

@@ -240,8 +240,10 @@ enum osd_status osd_txn_record_insert(struct osd_txn *txn, enum osd_table table,
 				      size_t key_length, const void *value, size_t length);
 enum osd_status osd_txn_record_delete(struct osd_txn *txn, enum osd_table table, const void *key,
 				      size_t key_length);
-/* Calls fn for each record in key order until it returns false. */
-enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
+/* Calls fn for each record whose key begins with the prefix, in key order, until it returns false.
+ * In a transaction that changes the store, what it reads stays locked until the end. */
+enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table, const void *prefix,
+				    size_t prefix_length,
 				    bool (*fn)(void *arg, const uint8_t *key, size_t key_length,
 					       const uint8_t *value, size_t length),
 				    void *arg);

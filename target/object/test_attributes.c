@@ -397,8 +397,10 @@ static void test_records(struct test_store *store)
 	OK(osd_txn_record_put(txn, OSD_TABLE_JOBS, "b", 1, large, sizeof(large)));
 	OK(osd_txn_record_get(txn, OSD_TABLE_JOBS, "b", 1, back, 8, &length));
 	CHECK_EQ(length, sizeof(large));
-	OK(osd_txn_record_each(txn, OSD_TABLE_JOBS, count_record, &count));
+	OK(osd_txn_record_each(txn, OSD_TABLE_JOBS, "", 0, count_record, &count));
 	CHECK_EQ(count, 2);
+	OK(osd_txn_record_each(txn, OSD_TABLE_JOBS, "b", 1, count_record, &count));
+	CHECK_EQ(count, 3);
 	OK(osd_txn_record_delete(txn, OSD_TABLE_JOBS, "b", 1));
 	OK(osd_txn_commit(txn, OSD_COMMIT_DURABLE));
 	txn = test_begin(store->objects, OSD_TXN_READ_ONLY);

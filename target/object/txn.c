@@ -390,13 +390,15 @@ static bool each_record(void *arg, struct osd_bytes key, struct osd_bytes value)
 	return context->fn(context->arg, key.data, key.length, value.data, value.length);
 }
 
-enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table,
+enum osd_status osd_txn_record_each(struct osd_txn *txn, enum osd_table table, const void *prefix,
+				    size_t prefix_length,
 				    bool (*fn)(void *arg, const uint8_t *key, size_t key_length,
 					       const uint8_t *value, size_t length),
 				    void *arg)
 {
 	struct each_context context = {fn, arg};
 
-	return osd_kv_scan(txn->objects->kv, txn->kv, table_of[table], (struct osd_bytes){"", 0}, 0,
-			   each_record, &context);
+	return osd_kv_scan(txn->objects->kv, txn->kv, table_of[table],
+			   (struct osd_bytes){prefix, prefix_length}, prefix_length, each_record,
+			   &context);
 }

@@ -336,11 +336,12 @@ enum osd_status osd_job_record_get(struct osd_txn *txn, struct osd_object_id id,
 				   struct osd_job_record *ret_record);
 /* Deletes the record, its payloads, code, key and place in the expiry order.  An absent part is no error. */
 enum osd_status osd_job_record_delete(struct osd_txn *txn, const struct osd_job_record *record);
-/* The same for a damaged record: looks for all that has the job's id, so it reads the tables whole. */
+/* The same for a damaged record: looks for all that has the job's id, so it reads the expiry order and the keys of all
+ * jobs. */
 enum osd_status osd_job_record_purge(struct osd_txn *txn, struct osd_object_id id);
-/* Calls fn for each record until it returns false, and damaged in place of fn for one that is damaged.  They must not
- * use the transaction.  OSD_E_INTERNAL: a later release wrote a record. */
-enum osd_status osd_job_record_each(struct osd_txn *txn,
+/* Calls fn for each record of a partition, or with 0 of all, until it returns false, and damaged in place of fn for
+ * one that is damaged.  They must not use the transaction.  OSD_E_INTERNAL: a later release wrote a record. */
+enum osd_status osd_job_record_each(struct osd_txn *txn, uint64_t partition_id,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
 				    bool (*damaged)(void *arg, struct osd_object_id id), void *arg);
 /* Finished jobs that have expired at now_msec, without the first ones. */

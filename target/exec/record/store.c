@@ -12,8 +12,7 @@
 #define PIECE_BYTES (60u << 10) /* of arguments and code in one database record */
 #define KEY_MAX	    32
 
-/* The order counts: the sweep begins with the first keys, and a walk over records ends before code
- * and payloads.  The database has these numbers. */
+/* The database has these numbers. */
 enum key_kind { KEY_EXPIRY, KEY_RECORD, KEY_CODE, KEY_PAYLOAD, KEY_COMPANION, KEY_USED };
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -29,6 +28,15 @@ static struct key make_key(enum key_kind kind, struct osd_object_id id)
 
 	osd_put_be(key.bytes + 1, id.partition_id, 8);
 	osd_put_be(key.bytes + 9, id.object_id, 8);
+	return key;
+}
+
+/* Begins all keys of a kind: those of one partition, or with 0 all of them. */
+static struct key prefix_of(enum key_kind kind, uint64_t partition_id)
+{
+	struct key key = make_key(kind, (struct osd_object_id){partition_id, 0});
+
+	key.length = partition_id ? 9 : 1;
 	return key;
 }
 
@@ -142,10 +150,6 @@ static bool each_record(void *arg, const uint8_t *key, size_t key_length, const 
 	struct osd_job_record record;
 	struct osd_object_id id;
 
-	if (key_length < 1 || key[0] > KEY_RECORD)
-		return false;
-	if (key[0] != KEY_RECORD)
-		return true;
 	id = id_of(key, key_length);
 	each->status = osd_job_record_decode(value, length, &record);
 	if (each->status == OSD_OK && osd_same_id(record.id, id))
@@ -157,12 +161,14 @@ static bool each_record(void *arg, const uint8_t *key, size_t key_length, const 
 	return each->damaged(each->arg, id);
 }
 
-enum osd_status osd_job_record_each(struct osd_txn *txn,
+enum osd_status osd_job_record_each(struct osd_txn *txn, uint64_t partition_id,
 				    bool (*fn)(void *arg, const struct osd_job_record *record),
 				    bool (*damaged)(void *arg, struct osd_object_id id), void *arg)
 {
 	struct each each = {fn, damaged, arg, OSD_OK};
-	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, each_record, &each);
+	struct key prefix = prefix_of(KEY_RECORD, partition_id);
+	enum osd_status status = osd_txn_record_each(txn, OSD_TABLE_JOBS, prefix.bytes,
+						     prefix.length, each_record, &each);
 
 	return status != OSD_OK ? status : each.status;
 }
@@ -174,7 +180,7 @@ static bool each_expired(void *arg, const uint8_t *key, size_t key_length, const
 
 	(void)value;
 	(void)length;
-	if (key_length != 25 || key[0] != KEY_EXPIRY)
+	if (key_length != 25)
 		return false;
 	if (osd_get_be(key + 1, 8) > expired->now_msec || expired->count == OSD_EXPIRED_AT_ONCE) {
 		expired->next_msec = osd_get_be(key + 1, 8);
@@ -192,7 +198,8 @@ enum osd_status osd_job_record_expired(struct osd_txn *txn, void *arg)
 
 	expired->seen = expired->count = 0;
 	expired->next_msec = UINT64_MAX;
-	return osd_txn_record_each(txn, OSD_TABLE_JOBS, each_expired, expired);
+	return osd_txn_record_each(txn, OSD_TABLE_JOBS, (uint8_t[]){KEY_EXPIRY}, 1, each_expired,
+				   expired);
 }
 
 enum osd_status osd_job_expiry_move(struct osd_txn *txn, const struct osd_job_record *record,
@@ -439,8 +446,8 @@ static bool collect_key(void *arg, const uint8_t *key, size_t key_length, const 
 	return found->count < PURGED_AT_ONCE;
 }
 
-static enum osd_status purge_table(struct osd_txn *txn, struct osd_object_id id,
-				   enum osd_table table)
+static enum osd_status purge_below(struct osd_txn *txn, struct osd_object_id id,
+				   enum osd_table table, struct key prefix)
 {
 	struct of_job found = {.id = id, .table = table};
 	enum osd_status status;
@@ -448,7 +455,8 @@ static enum osd_status purge_table(struct osd_txn *txn, struct osd_object_id id,
 	/* A scan may not change its table, so keys are collected first. */
 	do {
 		found.count = 0;
-		status = osd_txn_record_each(txn, table, collect_key, &found);
+		status = osd_txn_record_each(txn, table, prefix.bytes, prefix.length, collect_key,
+					     &found);
 		for (size_t i = 0; i < found.count && status == OSD_OK; i++)
 			status = delete_if_there(txn, table, found.keys[i]);
 	} while (status == OSD_OK && found.count == PURGED_AT_ONCE);
@@ -457,9 +465,17 @@ static enum osd_status purge_table(struct osd_txn *txn, struct osd_object_id id,
 
 enum osd_status osd_job_record_purge(struct osd_txn *txn, struct osd_object_id id)
 {
-	enum osd_status status = purge_table(txn, id, OSD_TABLE_JOBS);
+	const struct key prefixes[] = {
+		make_key(KEY_RECORD, id),  make_key(KEY_CODE, id),
+		make_key(KEY_PAYLOAD, id), make_key(KEY_USED, id),
+		prefix_of(KEY_EXPIRY, 0),  prefix_of(KEY_COMPANION, id.partition_id),
+	};
+	enum osd_status status =
+		purge_below(txn, id, OSD_TABLE_JOB_KEYS, (struct key){.length = 0});
 
-	return status == OSD_OK ? purge_table(txn, id, OSD_TABLE_JOB_KEYS) : status;
+	for (size_t i = 0; i < OSD_ARRAY_SIZE(prefixes) && status == OSD_OK; i++)
+		status = purge_below(txn, id, OSD_TABLE_JOBS, prefixes[i]);
+	return status;
 }
 
 enum osd_status osd_job_payload_any(struct osd_txn *txn, struct osd_object_id id,

@@ -246,7 +246,7 @@ static size_t found_as(struct osd_txn *txn, struct osd_object_id id, const uint8
 	osd_put_be(key + 1, id.partition_id, 8);
 	osd_put_be(key + 9, id.object_id, 8);
 	CHECK(osd_txn_record_put(txn, OSD_TABLE_JOBS, key, sizeof(key), bytes, length) == OSD_OK);
-	status = osd_job_record_each(txn, count_record, count_damaged, &seen);
+	status = osd_job_record_each(txn, 0, count_record, count_damaged, &seen);
 	CHECK((status == OSD_OK) == (seen != 0));
 	return seen;
 }
@@ -380,11 +380,13 @@ int main(void)
 	test_expiry(txn, &record);
 	test_key(txn, &record);
 	test_companion(txn, &record);
-	CHECK(osd_job_record_each(txn, count_record, count_damaged, &seen) == OSD_OK && seen == 1);
+	CHECK(osd_job_record_each(txn, 0, count_record, count_damaged, &seen) == OSD_OK &&
+	      seen == 1);
 	test_damaged(txn, &record);
 	CHECK(osd_job_record_delete(txn, &record) == OSD_OK);
 	seen = 0;
-	CHECK(osd_job_record_each(txn, count_record, count_damaged, &seen) == OSD_OK && seen == 0);
+	CHECK(osd_job_record_each(txn, 0, count_record, count_damaged, &seen) == OSD_OK &&
+	      seen == 0);
 	CHECK(osd_job_companion_find(txn, (struct osd_object_id){0x10000, record.result_object},
 				     &back.id) == OSD_E_NO_OBJECT);
 	for (uint32_t n = 0; n < 2; n++)
