@@ -312,42 +312,79 @@ bool osd_rights_ended(struct osd_session *session)
 
 /* ---- for the sweep (run/rights_sweep.c) ------------------------------------------------------ */
 
+#define SHARES_AT_ONCE 16
+
+/* Copied from a share: the store has locks of its own, and no call of the script waits for it. */
+struct passed {
+	struct osd_object_id id;
+	uint64_t created_ms;
+	bool open;
+	struct osd_object_facts facts; /* of one that is open */
+};
+
 /* Checks an object whose descriptors the job has been passed.  If the object was removed, there is
  * nothing to revoke, even if another object now has its id. */
-static enum osd_status look_at_share(struct osd_session *session,
-				     const struct osd_session_share *share)
+static enum osd_status look_at_passed(struct osd_session *session, struct passed *passed)
 {
-	struct osd_object_facts facts;
+	struct osd_object_facts *facts = &passed->facts;
 	uint8_t least;
-	enum osd_status status;
+	enum osd_status status = ask_partition(session, passed->id.partition_id, &least);
 
-	if (!share->passed)
-		return OSD_OK;
-	status = ask_partition(session, share->id.partition_id, &least);
 	if (status != OSD_OK || !session->rights.limited)
 		return status;
-	if (share->object)
-		osd_object_facts(share->object, &facts);
-	else
-		status = osd_objects_facts(session->objects, share->id, has_tag(session), &facts);
+	if (!passed->open)
+		status = osd_objects_facts(session->objects, passed->id, has_tag(session), facts);
 	if (osd_status_is_gone(status) ||
-	    (status == OSD_OK && facts.created_ms != share->created_ms))
+	    (status == OSD_OK && facts->created_ms != passed->created_ms))
 		return OSD_OK;
 	if (status != OSD_OK)
 		return status;
-	return decide(session, &facts, osd_access_whole(OSD_PERM_READ));
+	return decide(session, facts, osd_access_whole(OSD_PERM_READ));
+}
+
+/* Copies shares of a bucket, without the first *at, to which it adds those that it has seen.  A share that
+ * is new comes first, so none is left out. */
+static size_t copy_passed(struct osd_session *session, size_t bucket, size_t *at,
+			  struct passed list[SHARES_AT_ONCE])
+{
+	size_t seen = 0, count = 0;
+
+	osd_lock(&session->shares_lock);
+	for (const struct osd_session_share *share = session->shares[bucket];
+	     share && count < SHARES_AT_ONCE; share = share->next) {
+		if (seen++ < *at || !share->passed)
+			continue;
+		list[count] = (struct passed){
+			.id = share->id, .created_ms = share->created_ms, .open = share->object};
+		if (share->object)
+			osd_object_facts(share->object, &list[count].facts);
+		count++;
+	}
+	osd_unlock(&session->shares_lock);
+	*at = seen;
+	return count;
+}
+
+static enum osd_status look_at_bucket(struct osd_session *session, size_t bucket)
+{
+	struct passed list[SHARES_AT_ONCE];
+	enum osd_status status = OSD_OK;
+	size_t count, at = 0;
+
+	do {
+		count = copy_passed(session, bucket, &at, list);
+		for (size_t i = 0; i < count && status == OSD_OK; i++)
+			status = look_at_passed(session, &list[i]);
+	} while (status == OSD_OK && count == SHARES_AT_ONCE);
+	return status;
 }
 
 static enum osd_status look_at_shares(struct osd_session *session)
 {
 	enum osd_status status = OSD_OK;
 
-	osd_lock(&session->shares_lock);
-	for (size_t i = 0; i < OSD_SESSION_BUCKETS; i++)
-		for (struct osd_session_share *share = session->shares[i];
-		     share && status == OSD_OK; share = share->next)
-			status = look_at_share(session, share);
-	osd_unlock(&session->shares_lock);
+	for (size_t i = 0; i < OSD_SESSION_BUCKETS && status == OSD_OK; i++)
+		status = look_at_bucket(session, i);
 	return status;
 }
 

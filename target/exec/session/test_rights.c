@@ -76,6 +76,42 @@ static void test_range(void)
 	osd_session_release(&session);
 }
 
+#define SHARED 1200 /* some fall into one bucket of shares, more than the sweep copies at a time */
+
+/* The sweep finds the changed tag of each object whose descriptors the script was passed, also of those that it has
+ * closed. */
+static void test_sweep_of_shares(void)
+{
+	struct osd_capability capability = capability_of(OSD_PARTITION, 0);
+	struct osd_session session;
+	struct osd_txn *txn;
+	uint64_t first = 0, id, seen = UINT64_MAX;
+
+	CHECK(osd_txn_begin(objects, 0, &txn) == OSD_OK);
+	CHECK(osd_user_object_create(txn, pid, 0, SHARED, &first) == OSD_OK);
+	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
+	capability.permissions |= OSD_PERM_READ;
+	capability.policy_access_tag = TAG;
+	set_tag(0, 0x30000005, TAG);
+	for (id = first; id < first + SHARED; id++)
+		set_tag(id, 5, TAG);
+	session = start(&capability);
+	for (id = first; id < first + SHARED; id++) {
+		CHECK(ask(&session, call_on(OSD_CALL_SHARE, id, 0, 0)) == OSD_ANSWER_OK);
+		if (id > first)
+			CHECK(ask(&session, call_on(OSD_CALL_UNSHARE, id, 0, 0)) == OSD_ANSWER_OK);
+	}
+	CHECK(osd_rights_look_again(&session, &seen) == OSD_OK);
+	for (id = first; id < first + SHARED; id += 109) {
+		set_tag(id, 5, TAG + 1);
+		CHECK(osd_rights_look_again(&session, &seen) == OSD_E_PERMISSION);
+		set_tag(id, 5, TAG);
+	}
+	CHECK(osd_rights_look_again(&session, &seen) == OSD_OK);
+	osd_session_release(&session);
+	set_tag(0, 0x30000005, 0);
+}
+
 /* The next call is not answered, and the job ends with the reason. */
 static void check_ended(struct osd_session *session)
 {
@@ -435,6 +471,7 @@ int main(void)
 	test_permissions();
 	test_range();
 	test_end_of_rights();
+	test_sweep_of_shares();
 	test_needs_of_attributes();
 	test_allowed_attributes();
 	test_collections();
