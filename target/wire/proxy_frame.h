@@ -206,7 +206,8 @@ bool osd_answer_decode(const uint8_t bytes[OSD_FRAME_BYTES], struct osd_answer *
 
 /* Every message begins be16 OSD_PROXY_VERSION, be16 enum osd_job_message.  READY ends there; FAILED goes
  * on with text for people; RUN is described below.  The message that carries the descriptors of a SHARE
- * ends there too and is sent before the answer is posted: head, tail (those present), version. */
+ * ends there too and is sent before the answer is posted: head, tail (those present), version.  A SHARE is
+ * refused while a message is unread. */
 enum osd_job_message {
 	OSD_JOB_READY = 1,
 	OSD_JOB_FAILED = 2,

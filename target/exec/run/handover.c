@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* handover.c -- a proxy hands its job over to the sandbox: it gives the sandbox the job's limits, stores the record,
  * opens the session and sends the job.  Also the answers to the session's questions (run.h). */
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -65,14 +67,25 @@ static void hook_progress(void *arg, uint16_t progress, const uint8_t *message, 
 	osd_unlock(&run->exec->lock);
 }
 
-/* It fails when the sandbox has ended. */
+/* Whether the script has received every message of its job's socket, as far as is known. */
+static bool has_read_all(const struct osd_run *run)
+{
+	int unread;
+
+	return ioctl(run->sandbox->job_fd, SIOCOUTQ, &unread) != 0 || unread == 0;
+}
+
+/* It fails when the sandbox has ended.  The kernel bounds the descriptors in transit of all jobs together. */
 static enum osd_status hook_share(void *arg, const int *fds, size_t count)
 {
 	struct osd_run *run = arg;
 	uint8_t bytes[OSD_JOB_HEADER];
 	size_t length = osd_job_message_encode(OSD_JOB_SHARE, NULL, 0, bytes, sizeof(bytes));
-	int error = osd_fd_send(run->sandbox->job_fd, bytes, length, fds, count, MSG_DONTWAIT);
+	int error;
 
+	if (!has_read_all(run))
+		return OSD_E_UNSUPPORTED;
+	error = osd_fd_send(run->sandbox->job_fd, bytes, length, fds, count, MSG_DONTWAIT);
 	return error ? OSD_E_TASK_ABORTED : OSD_OK;
 }
 

@@ -137,7 +137,8 @@ struct osd_session_hooks {
 	enum osd_status (*spilled)(void *arg, struct osd_txn *txn, uint64_t companion);
 	/* message: clean UTF-8, not terminated. */
 	void (*progress)(void *arg, uint16_t progress, const uint8_t *message, size_t length);
-	/* Sends descriptors to the sandbox; the session still owns them. */
+	/* Sends descriptors to the sandbox; the session still owns them.  OSD_E_UNSUPPORTED: the script has
+	 * not received the ones before. */
 	enum osd_status (*share)(void *arg, const int *fds, size_t count);
 	/* Uses data that pass through functions, and waits for that.  NULL: they cannot be used. */
 	enum osd_status (*pass)(void *arg, struct osd_exec_data *data);

@@ -108,6 +108,7 @@ static enum osd_status send_share(struct osd_op *op, const struct osd_share *sha
 	struct osd_session *session = op->session;
 	int fds[OSD_ANSWER_FDS];
 	size_t count = 0;
+	enum osd_status status;
 
 	if (share->head_fd >= 0) {
 		fds[count++] = share->head_fd;
@@ -126,7 +127,10 @@ static enum osd_status send_share(struct osd_op *op, const struct osd_share *sha
 	op->answer.a = share->head_bytes;
 	op->answer.b = share->length;
 	op->answer.fd_count = (uint16_t)count;
-	return session->hooks.share(session->hooks.arg, fds, count);
+	status = session->hooks.share(session->hooks.arg, fds, count);
+	if (status == OSD_E_UNSUPPORTED)
+		op->why = "the descriptors passed before were not received; read by calls";
+	return status;
 }
 
 /* The script has the descriptors from now on. */
