@@ -163,7 +163,7 @@ def pool_now(manager: ManagerClient, admin: Admin, name: str) -> tuple[int, Mapp
 
 
 def wait_idle(manager: ManagerClient, admin: Admin, name: str, longest: float | None) -> bool:
-    """Until a pool has neither jobs that wait nor such that run; False: the time ran out.
+    """Wait until no job of a pool is left, also none that is held; False: the time ran out.
 
     The manager's reading may be of before the pool was told to drain: a later one decides.
     """
@@ -171,17 +171,20 @@ def wait_idle(manager: ManagerClient, admin: Admin, name: str, longest: float | 
     first, _ = pool_now(manager, admin, name)
     while True:
         at, pool = pool_now(manager, admin, name)
-        if at > first and not pool["busy"] and not pool["queued"]:
+        waiting = max(pool["places"], pool["jobs"] - pool["busy"])
+        if at > first and not pool["busy"] and not waiting:
             return True
         if end is not None and time.monotonic() > end:
-            admin.say(f"pool {name}: {pool['busy']} running, {pool['queued']} queued still")
+            admin.say(f"pool {name}: {pool['busy']} running, {waiting} waiting or held still")
             return False
         time.sleep(LOOK_S)
 
 
 @click.command(cls=AdminChange)
 @click.argument("name", type=POOL)
-@click.option("--wait", is_flag=True, help="Wait until the pool has no running job.")
+@click.option(
+    "--wait", is_flag=True, help="Wait until the pool has no job left, not even a held one."
+)
 @click.option("--longest", type=DURATION, help="Stop waiting after this time (exit code 124).")
 @click.pass_obj
 def drain(admin: Admin, name: str, wait: bool, longest: float | None) -> None:

@@ -46,7 +46,8 @@ def _pool(table: object) -> PoolLoad | None:
     """None: it is not configured any more, and only ends what it has."""
     if isinstance(table, Mapping) and table.get("gone") is True:
         return None
-    unknown = {"warm_seconds": 0.0}  # no sandbox of it has come up yet
+    # No sandbox of it has come up yet; an older target does not count its jobs.
+    unknown = {"warm_seconds": 0.0, "jobs": 0}
     return _values(PoolLoad, {**unknown, **table} if isinstance(table, Mapping) else table)
 
 

@@ -68,6 +68,8 @@ class PoolLoad:
         run_seconds: total run time of the ended jobs.
         warm_seconds: how long the start of a sandbox has taken lately.
         memory_per_slot: most memory of one job.
+        places: jobs that have not started, or are being accepted; held ones too.
+        jobs: accepted jobs that have not ended.
     """
 
     name: str
@@ -88,6 +90,8 @@ class PoolLoad:
     run_seconds: float
     warm_seconds: float
     memory_per_slot: int
+    places: int = 0
+    jobs: int = 0
 
 
 @dataclass(frozen=True)

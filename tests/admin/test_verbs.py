@@ -210,13 +210,27 @@ def test_drain(osd: Run, target: pyosd.Target) -> None:
     job = target.exec(WAITS, zone=pyosd.ref(pid), pool="other")
     until(lambda: job.status().state is JobState.RUNNING)
     over = osd("pool", "drain", "other", "--longest", "200ms", code=124)
-    assert "mode running -> draining" in over.stdout and "1 running, 0 queued still" in over.stderr
+    assert (
+        "mode running -> draining" in over.stdout
+        and "1 running, 0 waiting or held still" in over.stderr
+    )
     with pytest.raises(pyosd.TargetBusy):
         target.exec("print(1)", zone=pyosd.ref(pid), pool="other")
     job.kill()
     osd("pool", "drain", "other", "--wait")
     assert osd("pool", "resume", "other").stdout.startswith("pool other: mode draining -> running")
     target.exec("print(1)", zone=pyosd.ref(pid), pool="other").result(timeout=DEADLINE_S)
+
+
+def test_drain_waits_for_held_jobs(osd: Run, target: pyosd.Target) -> None:
+    pid = target.create_partition()
+    job = target.exec("print(1)", zone=pyosd.ref(pid), pool="other", hold=True)
+    over = osd("pool", "drain", "other", "--longest", "200ms", code=124)
+    assert "0 running, 1 waiting or held still" in over.stderr
+    job.release()
+    osd("pool", "drain", "other", "--wait")
+    assert job.status().state is JobState.COMPLETED
+    osd("pool", "resume", "other")
 
 
 def test_recycle(osd: Run, managed: Serving, target: pyosd.Target) -> None:

@@ -136,6 +136,7 @@ GAUGES = {
     "busy",
     "active",
     "places",
+    "jobs",
     "warm_seconds",
     "held",
     "running",

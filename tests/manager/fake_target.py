@@ -204,6 +204,8 @@ def pool(name: str, **values: Any) -> dict[str, Any]:
         "ready": 2,
         "warming": 0,
         "queued": 0,
+        "places": 0,
+        "jobs": 0,
         "oldest": 0.0,
         "arrived": 0,
         "started": 0,

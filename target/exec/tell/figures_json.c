@@ -23,7 +23,7 @@ struct view {
 	bool gone, serving;
 	char why[OSD_POOL_WHY_MAX];
 	unsigned active, busy;
-	uint64_t queued, places, oldest_usec;
+	uint64_t queued, places, jobs, oldest_usec;
 	uint64_t sandboxes[SANDBOX_STATES];
 	uint64_t memory_used;
 	uint64_t paced_bytes, held_usec;
@@ -60,6 +60,7 @@ static void view_pool(const struct osd_exec *exec, const struct osd_pool *pool, 
 		.busy = pool->supply.busy,
 		.queued = osd_fair_queue_runnable(&pool->queue),
 		.places = pool->queue.place_count,
+		.jobs = pool->jobs,
 		.oldest_usec = now > since ? now - since : 0,
 		.paced_bytes = atomic_load(&pool->pace.bytes),
 		.held_usec = atomic_load(&pool->pace.held_usec),
@@ -139,6 +140,7 @@ static void write_load(const struct view *view, struct osd_json *json)
 				view->sandboxes[OSD_SANDBOX_WARMING]);
 	osd_json_number(json, "queued", view->queued);
 	osd_json_number(json, "places", view->places);
+	osd_json_number(json, "jobs", view->jobs);
 	osd_json_usec(json, "oldest", view->oldest_usec);
 	osd_json_number(json, "queue_max", config->queue_max);
 	osd_json_number(json, "cpu_share", config->cpu_share);
