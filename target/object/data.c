@@ -76,6 +76,16 @@ void osd_object_lock_still(struct osd_object *object, struct osd_range *range)
 	osd_unlock(&object->mutex);
 }
 
+bool osd_object_try_lock_still(struct osd_object *object, struct osd_range *range)
+{
+	bool locked;
+
+	osd_lock(&object->mutex);
+	locked = osd_range_try(&object->ranges, range, 0, UINT64_MAX, true);
+	osd_unlock(&object->mutex);
+	return locked;
+}
+
 void osd_object_unlock_read(struct osd_object *object, struct osd_range *range)
 {
 	osd_lock(&object->mutex);

@@ -22,7 +22,10 @@ enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range
 				     uint64_t offset, uint64_t end, bool nowait);
 /* Locks the whole object for writing, removed or not.  Its bytes stay as they are, and so does its version. */
 void osd_object_lock_still(struct osd_object *object, struct osd_range *range);
-void osd_object_unlock_read(struct osd_object *object, struct osd_range *range); /* after either */
+/* The same without a wait.  False: somebody uses the object. */
+bool osd_object_try_lock_still(struct osd_object *object, struct osd_range *range);
+/* After any of these three. */
+void osd_object_unlock_read(struct osd_object *object, struct osd_range *range);
 /* With [from, to) locked: osd_tier_miss of an object that has length bytes. */
 enum osd_status osd_object_miss(struct osd_object *object, uint64_t length, uint64_t from,
 				uint64_t to);
@@ -96,7 +99,8 @@ bool osd_object_is_settled_but_times(struct osd_object *object);
 /* Write the times in memory of a partition, or of the root, to its record.  If that fails, they wait for the next call. */
 void osd_partition_settle(struct osd_objects *objects, struct osd_partition *partition);
 void osd_root_settle(struct osd_objects *objects);
-/* Settles all objects. everything false: only times, and objects without a write since the last tick. */
+/* Settles all objects. everything false: only times, and objects without a write since the last tick that
+ * nobody uses now; waits for no READ and no change. */
 void osd_settle_all(struct osd_objects *objects, bool everything);
 /* Copies data in pieces and leaves holes.  The file `to` may be shorter afterwards than the range, if
  * the range ends in a hole. how may be NULL. */
@@ -118,7 +122,7 @@ void osd_version_length(struct osd_object *object, uint64_t length);
 void osd_version_generation(struct osd_object *object); /* with the whole object locked */
 void osd_version_removed(struct osd_object *object);	/* under mutex */
 void osd_version_release(struct osd_object *object);
-/* A read-only descriptor of the page, which the caller owns; with the whole object locked. */
+/* A read-only descriptor of the page, which the caller owns; with the whole object locked, under mutex. */
 enum osd_status osd_version_share(struct osd_object *object, uint64_t length, int *ret_fd);
 struct osd_data_name osd_object_data_name(const struct osd_object *object, uint64_t generation);
 

@@ -113,19 +113,40 @@ static enum osd_status settle_all(struct osd_object *object, bool durable)
 	return status;
 }
 
+static enum osd_status settle_still(struct osd_object *object, bool durable,
+				    struct osd_range *range)
+{
+	enum osd_status status =
+		atomic_load(&object->removed) ? OSD_E_NO_OBJECT : settle_all(object, durable);
+
+	osd_object_unlock_read(object, range);
+	return status;
+}
+
 enum osd_status osd_object_settle(struct osd_object *object, bool close, bool durable)
 {
 	struct osd_range range;
-	enum osd_status status;
 
 	if (osd_object_is_settled(object))
 		return OSD_OK;
 	if (object->type != OSD_USER_OBJECT || !close)
 		return settle_times(object, false, durable);
 	osd_object_lock_still(object, &range);
-	status = atomic_load(&object->removed) ? OSD_E_NO_OBJECT : settle_all(object, durable);
-	osd_object_unlock_read(object, &range);
-	return status;
+	return settle_still(object, durable, &range);
+}
+
+/* A copy or a PUNCH may use the object for minutes.  Upkeep has other work, and READs would wait behind
+ * its lock.  So it writes only the times then, and the next tick tries again. */
+static void settle_unless_used(struct osd_object *object)
+{
+	struct osd_range range;
+
+	if (osd_object_is_settled(object))
+		return;
+	if (osd_object_try_lock_still(object, &range))
+		settle_still(object, false, &range);
+	else if (atomic_load(&object->times_dirty))
+		settle_times(object, false, false);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -217,7 +238,10 @@ void osd_settle_all(struct osd_objects *objects, bool everything)
 
 		settle_times_together(objects, batch, times, everything);
 		for (size_t i = times; i < count; i++)
-			osd_object_settle(batch[i], true, false);
+			if (everything)
+				osd_object_settle(batch[i], true, false);
+			else
+				settle_unless_used(batch[i]);
 		for (size_t i = 0; i < count; i++)
 			osd_object_put(batch[i]);
 	}

@@ -17,7 +17,9 @@ static enum osd_status share_locked(struct osd_object *object, struct osd_share 
 	share->length = atomic_load(&object->length);
 	share->data_version = osd_version_of(object);
 	share->head_bytes = object->file.head_bytes;
+	osd_lock(&object->mutex);
 	status = osd_version_share(object, share->length, &share->version_fd);
+	osd_unlock(&object->mutex);
 	if (status != OSD_OK)
 		return status;
 	if (!object->has_files)
@@ -45,10 +47,11 @@ enum osd_status osd_object_share(struct osd_object *object, struct osd_share *re
 {
 	struct osd_share share = {.head_fd = -1, .tail_fd = -1, .version_fd = -1};
 	struct osd_range range;
-	enum osd_status status;
+	enum osd_status status = osd_object_lock_read(object, &range, 0, UINT64_MAX, false);
 
-	osd_object_lock_still(object, &range);
-	status = atomic_load(&object->removed) ? OSD_E_NO_OBJECT : share_locked(object, &share);
+	if (status != OSD_OK)
+		return status;
+	status = share_locked(object, &share);
 	if (status == OSD_OK)
 		atomic_fetch_add(&object->shares, 1);
 	osd_object_unlock_read(object, &range);
@@ -59,10 +62,28 @@ enum osd_status osd_object_share(struct osd_object *object, struct osd_share *re
 	return status;
 }
 
+/* Ends a share of which nothing is left to do, beside READs and copies. */
+static bool unshare_beside(struct osd_object *object)
+{
+	struct osd_range range;
+	bool ended;
+
+	osd_lock(&object->mutex);
+	osd_range_acquire(&object->ranges, &range, 0, UINT64_MAX, false);
+	ended = atomic_load(&object->shares) > 1 || !object->length_rules;
+	if (ended)
+		atomic_fetch_sub(&object->shares, 1);
+	osd_range_drop(&object->ranges, &range);
+	osd_unlock(&object->mutex);
+	return ended;
+}
+
 void osd_object_unshare(struct osd_object *object)
 {
 	struct osd_range range;
 
+	if (unshare_beside(object))
+		return;
 	osd_object_lock_still(object, &range);
 	if (atomic_fetch_sub(&object->shares, 1) == 1 && object->length_rules)
 		object->untrimmed = osd_object_fit_files(object, atomic_load(&object->length));

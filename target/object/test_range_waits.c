@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test_range_waits.c -- which bytes a change or a READ locks: each waits for a change of them that is under way.
- * Also what a READ that must not wait leaves to others. */
+/* test_range_waits.c -- which bytes a change or a READ locks: each waits for a change of them that is
+ * under way.  Upkeep waits for none.  Also what a READ that must not wait leaves to others. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -153,9 +153,98 @@ static void test_damage(void)
 	test_store_release(&store);
 }
 
+/* ---- beside a long command ---------------------------------------------------------------- */
+
+static void unlock(struct osd_object *object, struct osd_range *range, bool exclusive)
+{
+	if (exclusive)
+		osd_object_unlock(object, range);
+	else
+		osd_object_unlock_read(object, range);
+}
+
+/* An object that waits to be settled, with all of it locked: as a PUNCH does, or a copy. */
+static void lock_unsettled(struct beside *beside, struct osd_range *range, bool exclusive)
+{
+	for (;;) {
+		OK(osd_object_write(beside->object, 0, "write", 5, 0));
+		OK(exclusive ? osd_object_lock(beside->object, range, 0, UINT64_MAX, true)
+			     : osd_object_lock_read(beside->object, range, 0, UINT64_MAX, false));
+		if (!osd_object_is_settled(beside->object))
+			return;
+		unlock(beside->object, range, exclusive); /* upkeep was faster */
+	}
+}
+
+/* The thread must end while the lock is held, and must not queue for another one, because later READs
+ * would wait behind it. */
+static void check_passes(struct beside *beside, void *(*main)(void *arg))
+{
+	pthread_t thread;
+
+	atomic_store(&beside->ended, false);
+	CHECK(pthread_create(&thread, NULL, main, beside) == 0);
+	while (!atomic_load(&beside->ended)) {
+		CHECK(!has_waiter(beside->object));
+		sched_yield();
+	}
+	CHECK(pthread_join(thread, NULL) == 0);
+}
+
+static void *maintain(void *arg)
+{
+	struct beside *beside = arg;
+
+	osd_maintain(beside->object->objects, false);
+	atomic_store(&beside->ended, true);
+	return NULL;
+}
+
+static void *share(void *arg)
+{
+	struct beside *beside = arg;
+	struct osd_share given;
+	enum osd_status status = osd_object_share(beside->object, &given);
+
+	if (status == OSD_OK) {
+		osd_closep(&given.head_fd);
+		osd_closep(&given.tail_fd);
+		osd_closep(&given.version_fd);
+		osd_object_unshare(beside->object);
+	} else {
+		CHECK_EQ(status, OSD_E_UNSUPPORTED); /* in memory */
+	}
+	atomic_store(&beside->ended, true);
+	return NULL;
+}
+
+static void test_upkeep_waits_for_none(struct test_store *store)
+{
+	struct beside beside = {.ended = false};
+	struct osd_range range, other;
+	uint64_t oid;
+
+	OK(test_create(store->objects, PID, 0, &oid));
+	OK(osd_object_get(store->objects, (struct osd_object_id){PID, oid}, &beside.object));
+	lock_unsettled(&beside, &range, false);
+	check_passes(&beside, maintain);
+	check_passes(&beside, share);
+	OK(osd_object_lock_read(beside.object, &other, 0, 5, true));
+	osd_object_unlock_read(beside.object, &other);
+	osd_object_unlock_read(beside.object, &range);
+	lock_unsettled(&beside, &range, true);
+	check_passes(&beside, maintain);
+	CHECK(!osd_object_is_settled(beside.object));
+	osd_object_unlock(beside.object, &range);
+	while (!osd_object_is_settled(beside.object))
+		osd_maintain(store->objects, false);
+	osd_object_put(beside.object);
+}
+
 int main(void)
 {
-	static test_fn *const tests[] = {test_wanted_waits_for_all, test_reads_wait_for_writes};
+	static test_fn *const tests[] = {test_wanted_waits_for_all, test_reads_wait_for_writes,
+					 test_upkeep_waits_for_none};
 
 	test_both_stores(PID, tests, OSD_ARRAY_SIZE(tests));
 	test_damage();
