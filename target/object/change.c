@@ -207,10 +207,8 @@ static void undo(struct change_run *run)
 
 	osd_object_set_length(object, run->old_length);
 	osd_punch_undo(object, &run->punch);
-	if (run->new_length <= run->old_length)
-		return;
-	object->untrimmed = osd_object_fit_files(object, run->old_length);
-	osd_uncharge(object->objects, object->account, run->new_length - run->old_length);
+	if (run->new_length > run->old_length)
+		osd_growth_undo(object, run->new_length, run->old_length);
 }
 
 static void put_record(const struct change_run *run, struct osd_record *record)

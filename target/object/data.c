@@ -307,7 +307,10 @@ enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length)
 		return OSD_OK;
 	if (status == OSD_OK && stat.size < length)
 		return osd_tier_truncate(&object->file, length);
-	return status == OSD_OK ? osd_tier_zero(&object->file, length, stat.size - length) : status;
+	if (status != OSD_OK || stat.size == length)
+		return status;
+	object->length_rules = true;
+	return osd_tier_zero(&object->file, length, stat.size - length);
 }
 
 enum osd_status osd_object_remove_spare(struct osd_object *object)

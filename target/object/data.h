@@ -51,7 +51,7 @@ void osd_object_touch(struct osd_object *object, bool modified, unsigned flags);
 /* Makes a change durable if flags or the configuration require it. */
 enum osd_status osd_object_finish(struct osd_object *object, unsigned flags);
 /* Makes the files length bytes long, with the whole object locked.  While sandboxes share the files they
- * are emptied from there on, not cut. */
+ * are emptied from there on, not cut, and the length rules until they are. */
 enum osd_status osd_object_fit_files(struct osd_object *object, uint64_t length);
 /* OSD_OK: the files of the object's first bytes are there, as far as it is known that they must be.  With the object
  * locked. */
@@ -73,6 +73,8 @@ void osd_object_truncate_after_commit(struct osd_object *object,
  * commit. */
 void osd_shrink_record(struct osd_record *record, uint64_t length);
 void osd_shrink_done(struct osd_object *object, uint64_t old_length, uint64_t length);
+/* Takes back osd_object_extend to longer bytes, of which some may be in the files, with the end locked. */
+void osd_growth_undo(struct osd_object *object, uint64_t longer, uint64_t length);
 /* Take a range out of the middle, with the whole object locked: prepare makes new files, then the
  * record changes, then done or undo follows. */
 struct osd_punch {

@@ -43,6 +43,18 @@ static enum osd_status shrink(struct osd_object *object, uint64_t length)
 	return status;
 }
 
+void osd_growth_undo(struct osd_object *object, uint64_t longer, uint64_t length)
+{
+	/* Files that sandboxes share stay too long, so the record must say at once which length rules. */
+	if (atomic_load(&object->shares) > 0 &&
+	    osd_object_change_record(object, false, change_length, &length, NULL) == OSD_OK) {
+		osd_shrink_done(object, longer, length);
+		return;
+	}
+	object->untrimmed = osd_object_fit_files(object, length);
+	osd_uncharge(object->objects, object->account, longer - length);
+}
+
 /* *full: a device was. */
 static enum osd_status grow(struct osd_object *object, uint64_t length, unsigned flags, bool *full)
 {

@@ -65,6 +65,8 @@ static void change_all(struct osd_record *record, void *arg)
 	record->length = record->reserved_bytes = atomic_load(&object->length);
 	if (atomic_load(&object->shares) == 0)
 		record->flags &= (uint16_t)~OSD_REC_LENGTH_RULES;
+	else if (object->length_rules)
+		record->flags |= OSD_REC_LENGTH_RULES;
 	record->spare_generation = 0;
 	record->version = osd_version_of(object);
 }

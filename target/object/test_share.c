@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_share.c -- descriptors given to a sandbox: read-only, sealed, a version that is odd while a
- * writer is at work, no SIGBUS when the object is cut; and objects over two roots. */
+ * writer is at work, no SIGBUS when the object is cut; objects over two roots; and a write that fails
+ * meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 
 #include "object/internal.h"
 #include "object/test_support.h"
+#include "store/stand_in.h"
 
 #define PID UINT64_C(0x10000)
 
@@ -251,6 +255,100 @@ static void test_two_roots(void)
 	test_folder_remove(heads);
 }
 
+/* ---- a write that fails ------------------------------------------------------------------- */
+
+/* The store's operations, of which one write fails. */
+static struct osd_data_ops operations;
+static enum osd_status (*write_through)(struct osd_data_file *file, uint64_t offset,
+					const void *bytes, size_t length);
+static unsigned failing_write; /* the first from now on is 1; 0: none */
+
+static enum osd_status write_or_fail(struct osd_data_file *file, uint64_t offset, const void *bytes,
+				     size_t length)
+{
+	if (failing_write && --failing_write == 0)
+		return OSD_E_NO_SPACE;
+	return write_through(file, offset, bytes, length);
+}
+
+static enum osd_status wrap(const struct osd_test_stores *wanted, char message[256],
+			    struct osd_opened_stores *stores)
+{
+	(void)wanted;
+	(void)message;
+	stores->faults = NULL;
+	operations = *stores->head->ops;
+	write_through = operations.write;
+	operations.write = write_or_fail;
+	stores->head->ops = &operations;
+	return OSD_OK;
+}
+
+static void ready(const struct osd_test_stores *wanted, struct osd_fault_plan *faults)
+{
+	(void)wanted;
+	(void)faults;
+}
+
+/* Dies while the object is shared, or after that with one more byte. */
+static void fail_and_die(struct test_store *store, struct osd_object_id id, bool while_shared)
+{
+	const struct osd_piece pieces[] = {{10, 10}, {30, 10}};
+	struct osd_change change = {.kind = OSD_CHANGE_WRITE,
+				    .pieces = pieces,
+				    .piece_count = 2,
+				    .data = "twenty bytes of data"};
+	struct osd_object *object;
+	struct osd_share share;
+	uint64_t head, tail, at;
+
+	test_store_open(store);
+	OK(osd_object_get(store->objects, id, &object));
+	OK(osd_object_share(object, &share));
+	failing_write = 2;
+	CHECK_EQ(osd_object_change(object, &change), OSD_E_NO_SPACE);
+	if (while_shared)
+		raise(SIGKILL);
+	close_share(object, &share);
+	OK(osd_object_settle(object, true, false));
+	OK(osd_tier_part_sizes(&object->file, &head, &tail));
+	CHECK_EQ(head, 10);
+	OK(test_append(object, "x", 1, 0, &at));
+	CHECK_EQ(at, 10);
+	raise(SIGKILL);
+}
+
+/* The bytes that it wrote before it failed do not become the object's when the target is killed. */
+static void test_failed_growth(bool while_shared)
+{
+	static const struct osd_stand_ins stand_ins = {.wrap = wrap, .ready = ready};
+	struct osd_object_id id = {PID, 0};
+	struct test_store store;
+	char data[20];
+	uint64_t pid;
+	int ended;
+	pid_t child;
+
+	test_store_init(&store, true);
+	test_store_open(&store);
+	OK(test_partition(store.objects, 0, &pid));
+	OK(test_create(store.objects, PID, 0, &id.object_id));
+	OK(test_write(store.objects, id, 0, "ten bytes!", 10));
+	osd_objects_close(store.objects);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		osd_stand_ins = &stand_ins;
+		fail_and_die(&store, id, while_shared);
+	}
+	CHECK(waitpid(child, &ended, 0) == child);
+	CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL);
+	test_store_open(&store);
+	CHECK_EQ(test_read(store.objects, id, 0, data, sizeof(data)), while_shared ? 10 : 11);
+	CHECK_BYTES(data, 10, "ten bytes!", 10);
+	test_store_release(&store);
+}
+
 /* A sandbox would read zeros without a file. */
 static void test_lost(struct test_store *store)
 {
@@ -282,5 +380,7 @@ int main(void)
 	test_lost(&store);
 	test_store_release(&store);
 	test_two_roots();
+	test_failed_growth(true);
+	test_failed_growth(false);
 	return 0;
 }
