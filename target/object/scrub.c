@@ -273,8 +273,8 @@ static void set_position(struct osd_scrub_pass *pass, const struct osd_place *pl
 	pass->object_id = place->object_id;
 }
 
-/* False: the pass is over, or nothing can be read. */
-static bool walk_on(struct osd_objects *objects, struct osd_scrub_pass *pass)
+/* *more becomes false at the end of the pass. */
+static enum osd_status walk_on(struct osd_objects *objects, struct osd_scrub_pass *pass, bool *more)
 {
 	struct osd_place from = {pass->partition_id, pass->incarnation, pass->object_id};
 	struct osd_key key = osd_key_object(&from);
@@ -285,26 +285,29 @@ static bool walk_on(struct osd_objects *objects, struct osd_scrub_pass *pass)
 	if (status != OSD_OK) {
 		osd_warning("the scrub cannot read the objects' records: %s",
 			    osd_status_info(status)->meaning);
-		return false;
+		return status;
 	}
 	for (size_t i = 0; i < scan.count; i++) {
 		set_position(pass, &scan.found[i]);
 		if (must_end(objects) || !look_at(objects, &scan.found[i], pass))
-			return true;
+			return OSD_OK;
 		show_pass(objects, pass);
 	}
 	if (scan.more)
 		set_position(pass, &scan.next);
-	return scan.more;
+	*more = scan.more;
+	return OSD_OK;
 }
 
 static void begin_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
 {
-	if (pass->state != OSD_SCRUB_STOPPED)
+	/* One that was stopped continues, and keeps the damage it has met. */
+	if (pass->state != OSD_SCRUB_STOPPED) {
 		*pass = (struct osd_scrub_pass){.began_ms = osd_wall_msec(),
 						.ended_ms = pass->ended_ms};
+		osd_sums_begin_pass(objects);
+	}
 	pass->state = OSD_SCRUB_RUNNING;
-	osd_sums_begin_pass(objects);
 	osd_info("scrub: comparing all data with its checksums, at most %" PRIu64 " KiB a second",
 		 atomic_load(&objects->sums.rate) >> 10);
 	store_pass(objects, pass);
@@ -327,10 +330,11 @@ static void end_pass(struct osd_objects *objects, struct osd_scrub_pass *pass, b
 static void run_pass(struct osd_objects *objects, struct osd_scrub_pass *pass)
 {
 	uint64_t stored = osd_monotonic_usec();
+	enum osd_status status = OSD_OK;
 	bool more = true;
 
-	while (more && !must_end(objects)) {
-		more = walk_on(objects, pass);
+	while (status == OSD_OK && more && !must_end(objects)) {
+		status = walk_on(objects, pass, &more);
 		if (osd_monotonic_usec() - stored < STORE_USEC)
 			continue;
 		store_pass(objects, pass);
