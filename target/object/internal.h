@@ -157,6 +157,7 @@ struct osd_objects {
 	bool unclean; /* the store was not closed: times of files may be later than those of records
 		       */
 	_Atomic bool disk_full; /* the ballast is gone: refuse commands that need space */
+	_Atomic unsigned room_tries; /* calls of the database that may still run again since then */
 	struct osd_space_log space;
 };
 

@@ -22,6 +22,9 @@
 #include "store/freeze.h"
 #include "store/stand_in.h"
 
+#define ROOM_BYTES (UINT64_C(1) << 20) /* less than this is none */
+#define ROOM_TRIES 64u
+
 /* ---- opening the stores ------------------------------------------------------------------ */
 
 /* Opens a unit without a directory, for which the library for tests is necessary. */
@@ -43,8 +46,21 @@ static void name_after_store(struct osd_objects *objects)
 	memcpy(objects->system_id, objects->media->system_id, sizeof(objects->system_id));
 }
 
+/* Whether there is room since another transaction removed the ballast.  A limit on the tries ends loops
+ * where a quota of the file system lets nobody use the free bytes. */
+static bool has_room(struct osd_objects *objects)
+{
+	unsigned left = atomic_load(&objects->room_tries);
+
+	if (osd_media_free_bytes(objects->media) < ROOM_BYTES)
+		return false;
+	while (left > 0 && !atomic_compare_exchange_weak(&objects->room_tries, &left, left - 1))
+		;
+	return left > 0;
+}
+
 /* Called when the database meets a full disk.  Removing the ballast makes room for the pages in the
- * database's cache, and for the transaction, such as a REMOVE.  From now on commands that need space
+ * database's cache, and for transactions, such as REMOVEs.  From now on commands that need space
  * are refused, until there is room for the ballast again. */
 static bool make_room(void *arg)
 {
@@ -52,9 +68,11 @@ static bool make_room(void *arg)
 	bool released = osd_media_ballast_release(objects->media);
 
 	osd_space_refused(objects, OSD_SPACE_MAIN);
-	if (released)
-		atomic_store(&objects->disk_full, true);
-	return released;
+	if (!released)
+		return has_room(objects);
+	atomic_store(&objects->room_tries, ROOM_TRIES);
+	atomic_store(&objects->disk_full, true);
+	return true;
 }
 
 /* Recovery needs space.  If it fails on a full disk, it is tried again without the ballast. */

@@ -358,6 +358,15 @@ uint64_t osd_media_disk_bytes(const struct osd_media *media)
 		       : (uint64_t)stat.f_blocks * stat.f_frsize;
 }
 
+uint64_t osd_media_free_bytes(const struct osd_media *media)
+{
+	struct statvfs stat;
+
+	return fstatvfs(media->main.directory_fd, &stat) < 0
+		       ? 0
+		       : (uint64_t)stat.f_bavail * stat.f_frsize;
+}
+
 bool osd_media_ballast_release(struct osd_media *media)
 {
 	bool released;

@@ -61,6 +61,8 @@ uint64_t osd_media_disk_bytes(const struct osd_media *media);
 /* The size of the ballast on a large file system.  Set before a store is opened, and only by the library of
  * testing/: the stores of most tests are in memory. */
 extern uint64_t osd_media_ballast_bytes;
+/* Free bytes of that file system; 0: not known. */
+uint64_t osd_media_free_bytes(const struct osd_media *media);
 /* Frees the ballast's space, true when there was some; called when the disk is full. */
 bool osd_media_ballast_release(struct osd_media *media);
 /* Makes the ballast again once there is room; true when it is in place. */
