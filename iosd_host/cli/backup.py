@@ -233,8 +233,8 @@ def verify(settings: Settings, /, *, folder: Path, name: str | None, everything:
 @click.option(
     "--accept-damage",
     is_flag=True,
-    help="Restore without missing data files, and with damaged ones as they are; name both.  Use it if "
-    "no backup is whole.",
+    help="Restore without missing data files, and with damaged ones as far as they can be read; name "
+    "both.  Use it if no backup is whole.",
 )
 @JSON
 @click.pass_obj
@@ -260,7 +260,8 @@ def restore(
     does not exist yet, it belongs to the owner of the original store.
 
     Exit 0: the store can be served; 1: the backup is damaged, and not restored; 65: restored with
-    --accept-damage, but the named data files are damaged or missing; 78: a folder is not empty.
+    --accept-damage, but the named data files are damaged, unreadable or missing; 78: a folder is
+    not empty.
     """
     target = data or default_data()
     with (
@@ -287,8 +288,8 @@ def restore(
                 f"restored {found.about.name} to {target}, OSD system id {block.system_id.hex()}"
             )
         )
-    for file in damaged:
-        click.echo(harmless(f"osd: '{found.path / file}' is damaged or missing"), err=True)
+    for sentence in damaged:
+        click.echo(harmless(f"osd: {sentence}"), err=True)
     if damaged:
         click.echo("osd: 'osd target repair' fits the records to what is there", err=True)
         sys.exit(EXIT_PROBLEMS)

@@ -19,6 +19,7 @@ from iosd_host.store_tools.backup import restore as restoring
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
 from iosd_host.store_tools.format.records import Place
 from iosd_host.store_tools.opening.bdb import DatabaseError, Table
+from iosd_host.store_tools.opening.folders import PIECE
 from tests.offline.stores import Snapshot, Store, look
 from tests.offline.test_backup import make, names, restored, roots, run
 
@@ -124,6 +125,85 @@ def test_the_rest_of_a_damaged_backup(
         path.rename(path.with_name(path.name + " old"))
     refused = run(backup_commands.restore, *words, "--accept-damage")
     assert refused.exit_code == 1 and "objects.db' is missing" in refused.stderr
+
+
+def bad_sector(monkeypatch: pytest.MonkeyPatch, path: Path, sector: int) -> None:
+    """Reads up to a sector end before it, and those from there fail, as the kernel's do."""
+    inode, pread, end = path.stat().st_ino, os.pread, sector + 4096
+
+    def read(descriptor: int, count: int, offset: int) -> bytes:
+        if os.fstat(descriptor).st_ino == inode and offset < end and offset + count > sector:
+            if offset >= sector:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            count = sector - offset
+        return pread(descriptor, count, offset)
+
+    monkeypatch.setattr(os, "pread", read)
+
+
+@pytest.mark.parametrize("what", ["sector", "open"])
+def test_the_rest_of_a_backup_with_a_file_that_cannot_be_read(
+    store: Store,
+    before: Snapshot,
+    backups: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    made = backups / make(store, backups)["name"]
+    bad, opened = data_file(made), os.open
+
+    def refuse(path: Any, *words: Any, **keys: Any) -> int:
+        if Path(path) == bad:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return opened(path, *words, **keys)
+
+    if what == "open":
+        monkeypatch.setattr(os, "open", refuse)
+    else:
+        bad_sector(monkeypatch, bad, 8192)
+    other = Store(folder / "other", store.two_roots, store.names)
+    words: list[str | Path] = [backups, *roots(store, other.folder)]
+    sentence = f"'{bad}' cannot be read (Input/output error)"
+    refused = run(backup_commands.restore, *words)
+    assert refused.exit_code == 1 and sentence in refused.stderr
+    result = run(backup_commands.restore, *words, "--accept-damage")
+    assert result.exit_code == 65 and result.stderr.count("cannot be read") == 1
+    assert sentence in result.stderr
+    monkeypatch.undo()
+    if what == "open":
+        assert other.check()  # it is left out
+        return
+    assert other.check() == []
+    with other.serve() as osd:
+        after = look(osd)
+    assert [obj for obj in before if after[obj] != before[obj]] == [store.names.long]
+
+
+def test_pieces_behind_a_bad_sector_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = os.urandom(3 * PIECE)
+    (tmp_path / "a").write_bytes(data)
+    bad_sector(monkeypatch, tmp_path / "a", PIECE + 4096)
+    failures: list[OSError] = []
+    with (tmp_path / "a").open("rb") as old, (tmp_path / "b").open("wb") as new:
+        copying.copy_with_digest(old.fileno(), new.fileno(), failures)
+    assert [each.errno for each in failures] == [errno.EIO]
+    at = PIECE
+    assert (tmp_path / "b").read_bytes() == data[:at] + bytes(at) + data[2 * at :]
+
+
+def test_a_file_of_the_store_with_a_bad_sector(
+    store: Store, backups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named, and its bytes are not taken for zeros."""
+    files = (path for path in (store.data / "data").rglob("*") if path.is_file())
+    bad = max(files, key=lambda path: path.stat().st_size)
+    bad_sector(monkeypatch, bad, 8192)
+    result = run(backup_commands.backup, "make", backups, *roots(store))
+    assert result.exit_code == 1 and f"'{bad}': Input/output error" in result.stderr
+    assert names(backups) == [] and not list(backups.glob("*.partial"))
 
 
 def test_damaged_records_of_keys_are_restored(store: Store, backups: Path, folder: Path) -> None:

@@ -22,7 +22,16 @@ from pathlib import Path
 
 from iosd_host.store_tools.opening.folders import FICLONE, PIECE, ZEROS, data_of
 
-__all__ = ["Copier", "CopyState", "Foreign", "Taken", "copy_plain", "copy_with_digest", "digest_of"]
+__all__ = [
+    "Copier",
+    "CopyState",
+    "Foreign",
+    "Taken",
+    "Unreadable",
+    "copy_plain",
+    "copy_with_digest",
+    "digest_of",
+]
 
 SLACK_NS = 1_000_000_000
 TICK_NS = 20_000_000
@@ -35,6 +44,10 @@ GONE = (errno.ENOENT, errno.ENOTDIR)
 
 class Foreign(Exception):
     """The store's folder has a file that does not belong to the store."""
+
+
+class Unreadable(OSError):
+    """A file cannot be read, in contrast to the failures of writing its copy."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +89,57 @@ class Taken:
 # ---- one file ----------------------------------------------------------------------------------
 
 
-def pieces_of(descriptor: int) -> Iterator[tuple[int, bytes]]:
-    """Offsets and bytes in aligned pieces, without those that have only zeros."""
+def pieces_of(
+    descriptor: int, failures: list[OSError] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Offsets and bytes in aligned pieces, without those that have only zeros.
+
+    Args: failures: gets the failures of pieces that cannot be read: they are left out.
+    Raises: Unreadable: a piece cannot be read, and failures is None; the extents cannot be read.
+    """
     done = 0
-    for begin, end in data_of(descriptor):
-        at = max(done, begin - begin % PIECE)
-        while at < end:
-            piece = os.pread(descriptor, PIECE, at)
-            if not piece:
-                return
-            if piece != ZEROS[: len(piece)]:
-                yield at, piece
-            at += PIECE
-        done = at
+    try:
+        for begin, end in data_of(descriptor):
+            at = max(done, begin - begin % PIECE)
+            while at < end:
+                piece = read_piece(descriptor, at, failures)
+                if not piece:
+                    return
+                if piece != ZEROS[: len(piece)]:
+                    yield at, piece
+                at += PIECE
+            done = at
+    except OSError as error:
+        raise Unreadable(error.errno, error.strerror) from None
+
+
+def read_piece(descriptor: int, offset: int, failures: list[OSError] | None) -> bytes:
+    """A piece; only the one at the end of the file is shorter.  After a failure that is noted: zeros.
+
+    A read that meets a bad sector returns the bytes before it: only the next one fails.
+    """
+    piece = b""
+    try:
+        while left := PIECE - len(piece):
+            if not (more := os.pread(descriptor, left, offset + len(piece))):
+                break
+            piece += more
+    except OSError as error:
+        if failures is None:
+            raise
+        failures.append(error)
+        return ZEROS
+    return piece
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """The exception about a file that cannot be read gets the file's path."""
+    try:
+        yield
+    except Unreadable as error:
+        error.filename = str(path)
+        raise
 
 
 def digest_of(descriptor: int) -> tuple[str, int]:
@@ -103,11 +154,15 @@ def digest_of(descriptor: int) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def copy_with_digest(source: int, target: int) -> str:
-    """Copy a file and return the digest of the bytes that were written."""
+def copy_with_digest(source: int, target: int, failures: list[OSError] | None = None) -> str:
+    """Copy a file and return the digest of the bytes that were written.
+
+    Args: failures: as of pieces_of(); the copy has holes there.
+    Raises: Unreadable: as pieces_of(); OSError: the copy cannot be written.
+    """
     digest = hashlib.sha256()
     end = os.fstat(source).st_size
-    for offset, piece in pieces_of(source):
+    for offset, piece in pieces_of(source, failures):
         digest.update(offset.to_bytes(8, "big"))
         digest.update(piece)
         write_all(target, piece, offset)
@@ -195,7 +250,7 @@ class Copier:
         Args:
             still: nothing changes meanwhile: the database is copied too, and digests wait.
             names: those that may have changed since the last pass; None: any.
-        Raises: OSError; Foreign.
+        Raises: OSError, Unreadable for a file of the store; Foreign.
         """
         found = self.everything() if names is None else self.some(names)
         count = 0
@@ -311,10 +366,11 @@ class Copier:
             target = os.open(self.place(name), WRITE, 0o600)
             stack.callback(os.close, target)
             digest = ""
-            if still:
-                copy_plain(source, target)
-            else:
-                digest = copy_with_digest(source, target)
+            with naming(path):
+                if still:
+                    copy_plain(source, target)
+                else:
+                    digest = copy_with_digest(source, target)
             self.copied_bytes += os.fstat(target).st_blocks * 512
         self.taken[name] = Taken(state, sure, digest)
         return True
@@ -334,7 +390,8 @@ class Copier:
                 continue
             descriptor = os.open(self.target / name, READ)
             try:
-                digest, _ = digest_of(descriptor)
+                with naming(self.target / name):
+                    digest, _ = digest_of(descriptor)
             finally:
                 os.close(descriptor)
             self.taken[name] = Taken(each.state, each.sure, digest, each.copied)

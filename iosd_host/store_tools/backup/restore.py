@@ -19,7 +19,7 @@ from pathlib import Path
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
 from iosd_host.common.users import group_of
 from iosd_host.common.whole_file import read_small, write_whole
-from iosd_host.store_tools.backup.copying import READ, WRITE, copy_with_digest
+from iosd_host.store_tools.backup.copying import READ, WRITE, Unreadable, copy_with_digest
 from iosd_host.store_tools.backup.make import REAL
 from iosd_host.store_tools.backup.repository import Backup, Damaged, ManifestRow
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, use_nonces
@@ -66,9 +66,9 @@ def restore(
     """Make the store in empty folders.
 
     Args: new_keys: leave out secret keys: the first start makes a master key.
-        accept_damage: data files that are damaged are restored as they are, those that are missing
-        are left out.
-    Returns: its superblock, and these files.
+        accept_damage: data files that are damaged are restored as they are, what cannot be read of
+        them as zeros; those that are missing are left out.
+    Returns: its superblock, and a sentence about each of these files.
     Raises: Refused: the folders hold something, or the backup is damaged; OSError.
     """
     roots = folders_of(backup, data, ssd)
@@ -224,7 +224,7 @@ def copy_files(
 ) -> list[str]:
     """All of the manifest, each compared with its digest on the way.
 
-    Returns: data files that are damaged and accepted.
+    Returns: sentences about data files that are damaged and accepted.
     Raises: Refused; OSError.
     """
     damaged = []
@@ -242,11 +242,12 @@ def copy_files(
         if name == REAL:
             continue
         wrong = copy_file(source, roots[label], name, row)
+        text = f"'{backup.path / row.name}' {wrong}"
         if wrong and accept_damage and name.startswith("data/"):
-            damaged.append(row.name)
+            damaged.append(text)
         elif wrong:
-            text = f"'{backup.path / row.name}' {wrong}: use another backup"
-            raise Refused(EXIT_FAILED, f"{text}; '{roots['main']}' is not served until you do")
+            text = f"{text}: use another backup; '{roots['main']}' is not served until you do"
+            raise Refused(EXIT_FAILED, text)
     return damaged
 
 
@@ -255,23 +256,35 @@ def copy_file(source: Path, root: Path, name: str, row: ManifestRow) -> str:
 
     The copy is made as the store's owner: root follows no name in a folder that another user can change.
     """
+    failures: list[OSError] = []
     try:
         old = os.open(source, READ)
     except FileNotFoundError:
         return "is missing"
+    except OSError as error:
+        return unreadable(error)
     try:
         with as_owner(root):
             (root / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             new = os.open(root / name, WRITE, 0o600)
             try:
-                digest = copy_with_digest(old, new)
+                digest = copy_with_digest(old, new, failures)
                 modified = row.taken.state.modified_ns
                 os.utime(new, ns=(modified, modified))
             finally:
                 os.close(new)
+    except Unreadable as error:
+        return unreadable(error)
     finally:
         os.close(old)
+    if failures:
+        return unreadable(failures[0])
     return "" if digest == row.digest else "is damaged"
+
+
+def unreadable(error: OSError) -> str:
+    """What is wrong with a file that cannot be read."""
+    return f"cannot be read ({error.strerror})"
 
 
 # ---- what must not be used again ---------------------------------------------------------------
