@@ -99,7 +99,8 @@ def backup() -> None:
     "--keep",
     type=click.IntRange(1),
     metavar="N",
-    help="Keep the newest N backups in FOLDER and remove the older ones.  [keep all]",
+    help="Keep the newest N backups in FOLDER and remove the older ones, but none that was renamed.  "
+    "[keep all]",
 )
 @click.option(
     "--pause",

@@ -23,6 +23,7 @@ from click.testing import CliRunner, Result
 from iosd_host.cli import backup as backup_commands
 from iosd_host.common.whole_file import write_whole
 from iosd_host.store_tools.backup import restore as restoring
+from iosd_host.store_tools.backup.repository import Repository
 from iosd_host.store_tools.backup.restore import OPENINGS
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, decode_spans
 from iosd_host.store_tools.format.records import MetaKind, Place
@@ -144,6 +145,34 @@ def test_keep_removes_the_oldest(store: Store, backups: Path) -> None:
     assert names(backups) == made[2:]
     assert sorted(each.name for each in backups.iterdir() if each.is_dir()) == made[2:]
     assert run(backup_commands.backup, "verify", backups, "--all").exit_code == 0
+
+
+@pytest.mark.parametrize("how", ["renamed", "copied"])
+def test_a_backup_that_has_got_a_name_is_as_old_as_before(
+    store: Store, backups: Path, how: str
+) -> None:
+    """Names of people sort behind those of times.  One that got its name from a person is kept."""
+    first, second = (make(store, backups)["name"] for _ in range(2))
+    if how == "copied":
+        subprocess.run(["cp", "-a", backups / first, backups / "before-upgrade"], check=True)
+    else:
+        (backups / first).rename(backups / "before-upgrade")
+    others = [first] if how == "copied" else []
+    assert sorted(names(backups)) == sorted(["before-upgrade", *others, second])
+    assert names(backups)[-1] == second
+    assert Repository(backups).find(None).path.name == second
+    third = make(store, backups)["name"]
+    assert names(backups)[-2:] == [second, third]
+    make(store, backups, "--keep", "1")
+    assert names(backups)[0] == "before-upgrade" and len(names(backups)) == 2
+    newest = names(backups)[1]
+    assert newest > third and Repository(backups).find(None).path.name == newest
+    assert Repository(backups).find("before-upgrade").about.name == "before-upgrade"
+    (backups / newest).rename(backups / "later")
+    assert Repository(backups).find(None).path.name == "later"
+    assert make(store, backups)["name"] > newest
+    (backups / "later" / "backup.json").write_text("[]")
+    assert Repository(backups).find(None).path.name > newest
 
 
 def test_a_folder_is_for_one_store(store: Store, backups: Path, folder: Path) -> None:

@@ -24,7 +24,7 @@ from iosd_host.common.whole_file import write_whole
 from iosd_host.control.messages import ErrorCode, FrameError, TargetError, Type
 from iosd_host.control.tool_link import ToolLink
 from iosd_host.store_tools.backup.copying import Copier, Foreign
-from iosd_host.store_tools.backup.repository import PARTIAL, About, Backup, Repository
+from iosd_host.store_tools.backup.repository import PARTIAL, About, Backup, Repository, made_as
 from iosd_host.store_tools.backup.watching import Watcher
 from iosd_host.store_tools.format.marked import marked
 from iosd_host.store_tools.format.superblock import RootRole, Superblock
@@ -204,9 +204,10 @@ def refuse_inside(folder: Path, roots: Roots) -> None:
 def new_folder(repository: Repository) -> Path:
     """For a backup, named after the time; names sort as they were made."""
     names = repository.names()
+    newest = made_as(repository.path / names[-1]) if names else ""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     number = 0
-    while names and f"{stamp}-{number:02d}" <= names[-1]:
+    while f"{stamp}-{number:02d}" <= newest:
         number += 1
         if number > 99:
             text = f"the clock is behind that of '{names[-1]}': set it right, or move that backup"

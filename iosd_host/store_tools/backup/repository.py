@@ -51,6 +51,7 @@ __all__ = [
     "Digests",
     "ManifestRow",
     "Repository",
+    "made_as",
     "mark_damaged",
     "problems_of",
 ]
@@ -151,17 +152,34 @@ def is_inside(name: object) -> bool:
 
 
 def read_backup(path: Path) -> Backup:
-    """One of a repository.  Raises: Damaged: it cannot be read."""
+    """One of a repository, under the name that its folder has now.  Raises: Damaged: it cannot be read."""
     try:
         found = json_object(path / ABOUT)
         if found.get("schema") != SCHEMA:
             raise ValueError(f"schema {found.get('schema')}")
         names = {each.name for each in fields(About)}
-        return Backup(path, About(**{key: each for key, each in found.items() if key in names}))
+        values = {key: each for key, each in found.items() if key in names}
+        return Backup(path, About(**values | {"name": path.name}))
     except OSError as error:
         raise Damaged(path / ABOUT, os.strerror(error.errno or 0)) from None
     except (ValueError, TypeError) as error:
         raise Damaged(path / ABOUT, str(error)) from None
+
+
+def is_made(name: str) -> bool:
+    """Whether a backup has a name as `make` gives it; others are given by people."""
+    return BACKUP_NAME.fullmatch(name) is not None
+
+
+def made_as(path: Path) -> str:
+    """The name that a backup got from the time when it was made; "": nobody knows it.
+
+    The folder can have another name since: an administrator has renamed or copied it.
+    """
+    found = [path.name]
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        found.insert(0, str(json_object(path / ABOUT).get("name")))
+    return next(filter(is_made, found), "")
 
 
 def json_object(path: Path) -> dict[str, Any]:
@@ -239,14 +257,15 @@ class Repository:
                 shutil.rmtree(path)
 
     def names(self) -> list[str]:
-        """Of whole backups, oldest first."""
+        """Of whole backups, oldest first; one behind its copies with other names."""
         self.check()
-        return sorted(
+        names = (
             each.name
             for each in self.path.iterdir()
             if each.is_dir()
-            and (BACKUP_NAME.fullmatch(each.name) or (not each.suffix and (each / ABOUT).exists()))
+            and (is_made(each.name) or (not each.suffix and (each / ABOUT).exists()))
         )
+        return sorted(names, key=lambda name: (made_as(self.path / name), is_made(name), name))
 
     def backups(self) -> Iterator[Backup | Damaged]:
         """Whole backups, oldest first.  Raises: Refused."""
@@ -318,8 +337,11 @@ class Repository:
         return read_backup(path)
 
     def keep(self, count: int) -> list[str]:
-        """Remove all but the newest count.  Returns the names of those removed."""
-        gone = self.names()[:-count]
+        """Remove all but the newest count, and no backup to which somebody has given a name.
+
+        Returns: the names of those removed.
+        """
+        gone = [*filter(is_made, self.names())][:-count]
         for name in gone:
             removed = self.path / (name + REMOVED)
             (self.path / name).rename(removed)
