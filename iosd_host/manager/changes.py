@@ -189,7 +189,7 @@ class Changes:
         """pool.reset: what was set of a pool is as configured again; `keys` of it, or all."""
         name, settings = request.params["pool"], target.settings
         mine = settings.of(POOL, name)
-        wanted = request.params["keys"] or list(mine)
+        wanted = [*dict.fromkeys(request.params["keys"] or mine)]
         for key in wanted:
             if key not in mine:
                 raise RequestRefused("bad-value", f"'{key}' of pool '{name}' is as configured")

@@ -225,7 +225,7 @@ async def test_administrators_change_pools(folder: Path) -> None:
         assert shown["manager.workers.max"]["origin"] == "default"
         assert "pools.default.mode" not in shown
 
-        found = await desk.ask("pool.reset", pool="default", keys=["max"])
+        found = await desk.ask("pool.reset", pool="default", keys=["max", "max"])
         assert (found["was"], found["is"]) == ({"max": "3"}, {"max": "4"})
         await desk.ask("pool.reset", pool="default")
         assert told(target)[-1] == {"name": "default", "memory": str(256 << 20)}
