@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "command/attributes.h"
 #include "command/commands.h"
 #include "command/compile.h"
 #include "command/resolve.h"
@@ -101,7 +102,8 @@ static enum osd_status find_code_at_once(struct osd_command_context *ctx,
 	return OSD_OK;
 }
 
-/* Whether the client asks for something that only a record can give. */
+/* Whether the client asks for something that only a record can give.  Attributes along with the command are those of the
+ * surrogate, but for the Current Command page. */
 static bool asks_for_record(const struct osd_request *request, const struct osd_exec_params *params)
 {
 	static const enum osd_exec_param_tag tags[] = {
@@ -114,7 +116,8 @@ static bool asks_for_record(const struct osd_request *request, const struct osd_
 	for (size_t i = 0; i < OSD_ARRAY_SIZE(tags); i++)
 		if (osd_exec_has(params, tags[i]))
 			return true;
-	return request->decoded.immed_tr || params->flags & OSD_EXEC_HOLD;
+	return request->decoded.immed_tr || params->flags & OSD_EXEC_HOLD ||
+	       (request->attributes && !request->attributes->current_only);
 }
 
 /* Sets how the call is made.  A call that may write always has a record: after a crash, it says whether it

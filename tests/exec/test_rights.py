@@ -29,11 +29,17 @@ from pyosd.functions import (
 from pyosd.jobs.job import Job
 from pyosd.security.credentials import Credential, KeySource
 from pyosd.security.master_key import MasterKey
-from pyosd.types import AttributeId, AttributeValue, ObjectRef, ObjectType, ref
+from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.capability import READ_ONLY, Permission, SecurityMethod
 from pyosd.wire.cdb import AttributeLists
-from pyosd.wire.exec_params import ExecFlag, ExecParams
+from pyosd.wire.exec_params import (
+    ArgsEncoding,
+    CallRecord,
+    ExecFlag,
+    ExecParams,
+    FunctionCall,
+)
 from pyosd.wire.job_status import JobState
 from pyosd.wire.reply import PendingReply
 from tests.exec.conftest import WAIT_S, ended
@@ -584,3 +590,30 @@ def test_a_reader_does_not_wait_for_the_turn_of_another(keyed: Keyed) -> None:
         for obj in objs:
             alice.remove(obj)
         plain.remove_partition(partition, contents=True)
+
+
+ECHO = "def main(args):\n    return args\n"
+ROOT_NAME = AttributeId(Page.ROOT_INFORMATION, 9)
+
+
+@pytest.mark.parametrize("record", [CallRecord.IF_NEEDED, CallRecord.NEVER])
+def test_a_call_in_one_object_does_not_reach_the_root(keyed: Keyed, record: CallRecord) -> None:
+    """By the attributes that come along with it; the capability names no object but the zone."""
+    made = Functions(keyed.plain, keyed.functions).put(ECHO, name="echo")
+    before = keyed.plain.get_attributes(ROOT, [ROOT_NAME])
+    ids = made.id.partition_id, made.id.object_id
+    named = FunctionCall(*ids, "", ArgsEncoding.JSON, record)
+    with keyed.connect() as alice:
+        for lists in (
+            AttributeLists(set=(AttributeValue(*ROOT_NAME, b"taken"),)),
+            AttributeLists((AttributeId(Page.ROOT_SECURITY, METHOD),), (), 512),
+        ):
+            request = rq.execute_function(
+                keyed.obj, b"0", ExecParams(function=named), attributes=lists
+            )
+            reply = alice.submit(request).reply(WAIT_S)
+            assert not any(each.value for each in reply.attributes)
+            if record is CallRecord.NEVER:
+                assert reply.error is not None and reply.error.field_pointer == 48
+    assert keyed.plain.get_attributes(ROOT, [ROOT_NAME]) == before
+    Functions(keyed.plain, keyed.functions).remove(made)
