@@ -38,7 +38,7 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 		malloc((descriptor.length / OSD_SG_ENTRY + 1) * sizeof(*pieces));
 	struct osd_sg_list list;
 	enum osd_status status = OSD_OK;
-	size_t count = 0;
+	size_t count = scattered ? 0 : 1;
 
 	if (!pieces)
 		return OSD_E_NO_MEMORY;

@@ -38,6 +38,7 @@ from tests.conformance.suite.instances import (
     scattered,
     tracking,
 )
+from tests.conformance.suite.versions import version, wanting
 from tests.conftest import MakeHarness
 from tests.harness import StartFailed, build_sanitized
 
@@ -319,6 +320,38 @@ def test_pieces_lie_in_the_range(unit: Guarded) -> None:
         unit.is_good(unit.send_proved(request, inside))
         short = proof.but(fields={168: struct.pack(">QQ", 23, 0)})
         unit.is_refused(unit.send_proved(request, short), FIELD, 168)
+
+
+@pytest.mark.parametrize(
+    ("name", "conditional"),
+    [
+        ("READ", False),
+        ("READ", True),
+        ("WRITE", False),
+        ("WRITE", True),
+        ("CREATE AND WRITE", False),
+    ],
+)
+def test_a_segment_without_pieces_widens_no_range(
+    unit: Guarded, name: str, conditional: bool
+) -> None:
+    """The bytes are those of the CDB: 24 from 0 on."""
+    action, creates = BY_NAME[name].code, name == "CREATE AND WRITE"
+    oid = unit.free_oid() if creates else unit.object(CONTENT)
+    part = wanting(action, version(unit, oid)) if conditional else w.segment(action)
+    how = {"data_in": 24} if name == "READ" else {"data": bytes(24)}
+    request = w.Request(action, unit.pid, oid, 24, segment=part).but(**how)
+    proof = unit.proof(request)
+    for length, start, at in ((23, 0, 168), (0, 1, 176)):
+        limit = {168: struct.pack(">QQ", length, start)}
+        answer = unit.send_proved(request, proof.but(fields=limit))
+        assert not unit.is_refused(answer, FIELD, at).data
+    if creates:
+        assert not unit.exists(oid)
+    else:
+        assert unit.read(oid) == CONTENT
+    inside = proof.but(fields={168: struct.pack(">QQ", 24, 0)})
+    unit.is_good(unit.send_proved(request, inside))
 
 
 def tagged(t: Guarded, tag: int) -> tuple[int, int, int]:

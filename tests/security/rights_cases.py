@@ -132,6 +132,17 @@ def scattered_read(t: Estate, pid: int) -> Sent:
     return data_of("READ", user(t, pid), (0, 24), length=12, segment=part, data_in=12)
 
 
+def unscattered_read(t: Estate, pid: int) -> Sent:
+    """With a segment that has no pieces."""
+    part = w.segment(0x8885)
+    return data_of("READ", user(t, pid), (0, 16), length=16, segment=part, data_in=16)
+
+
+def unscattered_write(t: Estate, pid: int) -> Sent:
+    part = w.segment(0x8886)
+    return data_of("WRITE", user(t, pid), (0, 5), length=5, segment=part, data=b"hello")
+
+
 def write(t: Estate, pid: int) -> Sent:
     return data_of("WRITE", user(t, pid), (0, 5), length=5, data=b"hello")
 
@@ -271,7 +282,9 @@ PLAIN = {
     "PUNCH": punch,
     "READ": read,
     "READ, scattered": scattered_read,
+    "READ, a segment without pieces": unscattered_read,
     "WRITE": write,
+    "WRITE, a segment without pieces": unscattered_write,
     "APPEND": append,
     "FLUSH": lambda t, pid: simple("FLUSH", user(t, pid)),
     "CLEAR": clear,
@@ -356,7 +369,10 @@ def in_form(form: int, make: Make) -> Make:
     return made
 
 
-NO_LISTS = ("COND SETATTR", "GEN CAS", "CAS", "FA", "SET KEY", "READ MAP", "READ, scattered")
+NO_LISTS = (
+    *("COND SETATTR", "GEN CAS", "CAS", "FA", "SET KEY", "READ MAP"),
+    *("READ, scattered", "READ, a segment without pieces", "WRITE, a segment without pieces"),
+)
 UNCHANGED_TAG = (0x5, 0x4000_0001, bytes(4))
 
 
