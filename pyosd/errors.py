@@ -271,6 +271,10 @@ class LoginRejected(Unreachable):
         self.status = status
 
 
+MAY_HAVE_ACTED = (Unreachable, TaskAborted)
+"""After these a command may have acted, so what it was to name or to replace must not be removed."""
+
+
 class EndedJob(Protocol):
     """The job of a JobError: a Job or an AsyncJob."""
 

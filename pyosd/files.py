@@ -313,12 +313,14 @@ def put_many(
 
 
 def _remove(target: Target, replaced: list[ObjectRef], made: ObjectRef | None) -> None:
-    """Remove objects that a new one replaces.  If the first may not be removed, the new one is."""
+    """Remove objects that a new one replaces.  If the first is certainly kept, the new one is removed."""
     for at, old in enumerate(replaced):
         try:
             target.remove(old)
         except errors.NotFound:
             continue
+        except (*errors.MAY_HAVE_ACTED, errors.StorageError):
+            raise  # the new one may be the only one
         except errors.OSDError:
             if at == 0 and made is not None:
                 with suppress(errors.OSDError):

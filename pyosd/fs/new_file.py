@@ -17,17 +17,13 @@ from pyosd.commands.dialogue import Dialogue
 from pyosd.commands.objects import create, remove
 from pyosd.types import ObjectRef
 
-__all__ = ["MAY_HAVE_ACTED", "NewFile", "give_up", "is_final", "needs_steps", "new_file", "publish"]
-
-
-MAY_HAVE_ACTED = (errors.Unreachable, errors.TaskAborted)
-"""After these a file may have its name: it must not be removed."""
+__all__ = ["NewFile", "give_up", "is_final", "needs_steps", "new_file", "publish"]
 
 
 def is_final(error: BaseException) -> bool:
     """Whether the error ends a transfer for good: it was refused, not cut off."""
     refused = isinstance(error, OSError | errors.OSDError)
-    return refused and not isinstance(error, MAY_HAVE_ACTED)
+    return refused and not isinstance(error, errors.MAY_HAVE_ACTED)
 
 
 def needs_steps(error: errors.OSDError) -> bool:
@@ -62,8 +58,8 @@ def publish(new: NewFile, path: bytes, *, replace: bool) -> Dialogue[None]:
             yield from names.rename(new.base, new.temporary, path, replace=replace)
         else:
             yield from names.link(new.base, path, new.object, replace=replace)
-    except MAY_HAVE_ACTED:
-        raise
+    except errors.MAY_HAVE_ACTED:
+        raise  # it may have its name
     except errors.OSDError:
         yield from give_up(new)
         raise

@@ -36,7 +36,7 @@ from pyosd.fs.local.large import CHECKSUM, ByteCounter, difference
 from pyosd.fs.local.local_file import Incoming, LocalFile
 from pyosd.fs.local.resuming import MovedFile, equal_bytes, get_large, put_large
 from pyosd.fs.local.transfer_record import TransferRecords
-from pyosd.fs.new_file import MAY_HAVE_ACTED, needs_steps
+from pyosd.fs.new_file import needs_steps
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH
 from pyosd.wire.cdb import NO_ATTRIBUTES, AttributeLists
@@ -267,7 +267,7 @@ class _Putting:
 
 def _remove(made: ObjectRef | None, error: BaseException | None) -> Dialogue[None]:
     """Remove an object that got no name because of error; keep it if it may have got its name."""
-    if made is not None and not isinstance(error, MAY_HAVE_ACTED):
+    if made is not None and not isinstance(error, errors.MAY_HAVE_ACTED):
         with suppress(errors.OSDError):
             yield from remove(made)
 

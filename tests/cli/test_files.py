@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 import pyosd
+from pyosd import errors
 from pyosd.files import Entry, Moved, entries, place_of, put_many
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, ref
@@ -267,6 +269,19 @@ class Stand:
         self.removed.append(obj.object_id)
 
 
+class Deaf(Stand):
+    """A target whose answer to the first REMOVE is lost, or says too little."""
+
+    def __init__(self, error: pyosd.OSDError) -> None:
+        super().__init__()
+        self.error = error
+
+    def remove(self, obj: ObjectRef) -> None:
+        super().remove(obj)
+        if len(self.removed) == 1:
+            raise self.error
+
+
 def test_an_interrupt_ends_files_that_are_under_way(
     serving: Serving, pid: str, tmp_path: Path
 ) -> None:
@@ -298,3 +313,23 @@ def test_what_may_not_be_replaced(
     files = [(tmp_path / "small", "small")]
     (moved,) = put_many(cast(Target, stand), PartitionId(1 << 16), files, replace=lambda _: old)
     assert isinstance(moved.error, pyosd.PermissionDenied) and stand.removed == removed
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.SessionLost("the connection ended"),
+        errors.TaskAborted(0xB, 0, 0, "aborted"),
+        errors.StorageError(4, 0, 0, "the storage failed"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_may_have_been_replaced(tmp_path: Path, error: pyosd.OSDError) -> None:
+    """The new object stays: it may be the only one."""
+    (tmp_path / "small").write_bytes(b"1")
+    stand, old = Deaf(error), [ref(1 << 16, 1)]
+    files = [(tmp_path / "small", "small")]
+    with suppress(errors.Unreachable):  # ends the stream
+        (moved,) = put_many(cast(Target, stand), PartitionId(1 << 16), files, replace=lambda _: old)
+        assert moved.error is error
+    assert stand.removed == [1]

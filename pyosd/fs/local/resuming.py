@@ -34,7 +34,7 @@ from pyosd.commands.objects import remove
 from pyosd.fs.local.large import ByteCounter, read_pieces, write_pieces
 from pyosd.fs.local.local_file import Incoming, LocalFile
 from pyosd.fs.local.transfer_record import TransferFacts, TransferRecord
-from pyosd.fs.new_file import MAY_HAVE_ACTED, is_final
+from pyosd.fs.new_file import is_final
 from pyosd.types import AttributeId, AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH
 
@@ -173,7 +173,7 @@ def _earlier(
 def _put_failed(
     record: TransferRecord | None, made: ObjectRef | None, error: BaseException
 ) -> Dialogue[None]:
-    if isinstance(error, MAY_HAVE_ACTED) or (record and not is_final(error)):
+    if isinstance(error, errors.MAY_HAVE_ACTED) or (record and not is_final(error)):
         return
     if made is not None:
         with suppress(errors.OSDError):
