@@ -205,8 +205,9 @@ def put(
         encrypted: encrypt the code, so that only the target can read it; needs the package cryptography.
         check: compile code of the engine python here before it is sent.
 
-    Raises: OSDError: the target refused it, and stores nothing.  TypeError, ValueError, OSError: the
-        code cannot be sent.  SyntaxError: it does not compile.  ImportError: cryptography is missing.
+    Raises: OSDError: the target refused it, and stores nothing.  Unreachable, TaskAborted, StorageError:
+        the function may be stored and active; put it again.  TypeError, ValueError, OSError: the code
+        cannot be sent.  SyntaxError: it does not compile.  ImportError: cryptography is missing.
     """
     if not isinstance(access, Access):
         raise TypeError(f"access is one of pyosd.functions.Access, not {access!r}")
@@ -237,15 +238,25 @@ def put(
             signature = sign(statement(content, values), sign_with)
             attributes.append(AttributeValue(Page.FUNCTION, ManifestNumber.SIGNATURE, signature))
         yield from set_attributes(made, attributes)
-        if activate:
-            yield from activate_function(made, replace=True)
     except (errors.OSDError, OSError, ValueError, ImportError):
         yield from remove_if_there(made)
         raise
     if activate:
+        yield from activate_new(made)
         for each in before:
             yield from remove_if_there(each.id)
     return (yield from show(table, made))
+
+
+def activate_new(made: ObjectRef) -> Dialogue[None]:
+    """Activate a new function in the place of the old one.  If it is certainly not active, remove it."""
+    try:
+        yield from activate_function(made, replace=True)
+    except (*errors.MAY_HAVE_ACTED, errors.StorageError):
+        raise  # it may be active, and the old one no longer
+    except (errors.OSDError, OSError, ValueError):
+        yield from remove_if_there(made)
+        raise
 
 
 def remove_if_there(function: ObjectRef) -> Dialogue[None]:

@@ -14,9 +14,10 @@ import pytest
 import pyosd
 import pyosd.aio
 from pyosd import osd
+from pyosd.commands import execute
 from pyosd.commands.dialogue import Dialogue
-from pyosd.errors import Invalid, NotFound, ScriptError
-from pyosd.functions import Access, Functions, FunctionStage, Hook, HookEvent, calling
+from pyosd.errors import Invalid, NotFound, ScriptError, SessionLost, StorageError, TaskAborted
+from pyosd.functions import Access, Functions, FunctionStage, Hook, HookEvent, calling, dialogues
 from pyosd.functions.stored import StoredFunction, stored_first
 from pyosd.jobs.source import stored_source
 from pyosd.types import ObjectRef
@@ -71,6 +72,31 @@ def test_the_decorator_without_parentheses(target: pyosd.Target, functions: Func
     with pytest.raises(SyntaxError, match=r"\(half, line 2\)"):
         functions.put("def main(args):\n    return (", name="half")
     assert functions.ls() == before
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SessionLost("the connection ended"), TaskAborted(0xB, 0, 0, ""), StorageError(4, 0, 0, "")],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_new_function_that_may_be_active_stays(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The answer to its activation is lost: the old one is no longer active."""
+    activate = execute.activate_function
+
+    def lost(*args: Any, **kwargs: Any) -> Dialogue[None]:
+        yield from activate(*args, **kwargs)
+        raise error
+
+    old, new = ("def main(args): return 1", "def main(args): return 2")
+    functions.put(old, name="number")
+    with monkeypatch.context() as patch, pytest.raises(type(error)):
+        patch.setattr(dialogues, "activate_function", lost)
+        functions.put(new, name="number")
+    assert [functions.code(each) for each in functions.ls() if each.active] == [new.encode()]
+    functions.put(new, name="number")
+    assert [each.active for each in functions.ls()] == [True]
 
 
 def test_the_first_call_stores_the_function(
