@@ -285,11 +285,20 @@ def ls(fs: Any, path: str = "/") -> Dialogue[list[PathInfo]]:
         return [(yield from info(fs, path))]
 
 
-def walk(fs: Any, path: str = "/", depth: int | None = None) -> Stream[PathInfo]:
+def walk(
+    fs: Any,
+    path: str = "/",
+    depth: int | None = None,
+    *,
+    vanished: Callable[[str], None] | None = None,
+) -> Stream[PathInfo]:
     """Everything below a directory, each directory before its entries; if the path is a file, that file.
 
     Args:
         depth: 1: only the entries of the directory; None: all levels.
+        vanished: is called with the path of each directory below that is removed or renamed meanwhile.
+
+    Raises: NoSuchName: there is no such path, or it is removed meanwhile.
     """
     first = yield from info(fs, path)
     if not first.is_directory:
@@ -305,7 +314,11 @@ def walk(fs: Any, path: str = "/", depth: int | None = None) -> Stream[PathInfo]
         try:
             entries = yield from ls(fs, each.path)
         except errors.NoSuchName:
-            continue  # it was removed meanwhile
+            if not level:
+                raise
+            if vanished:
+                vanished(each.path)
+            continue
         pending += [(entry, level + 1) for entry in reversed(entries)]
 
 

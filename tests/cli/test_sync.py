@@ -8,11 +8,16 @@ import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from pyosd.commands.dialogue import Dialogue
+from pyosd.fs import lookup
 from pyosd.fs.local import local_file
+from pyosd.fs.paths import PathInfo
 from tests.cli.conftest import Run, contents, lines
+from tests.serving import Serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
@@ -171,3 +176,32 @@ def test_sync_from_a_file_removes_nothing(osd: Run, top: str, tree: Path) -> Non
     assert contents(tree) == before
     osd("sync", "--delete", "--yes", f"osd:{top}/none", tree, code=66)
     assert contents(tree) == before
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_sync_removes_no_copies_of_what_vanishes_while_it_is_listed(
+    osd: Run, serving: Serving, top: str, tree: Path, monkeypatch: pytest.MonkeyPatch, level: int
+) -> None:
+    """A directory is removed after its name was read, and before its own names are."""
+    osd("sync", tree, f"osd:{top}/copy")
+    before, ls = contents(tree), lookup.ls
+    parts = ("copy", "2024", "deep")
+
+    def late(fs: Any, path: str = "/") -> Dialogue[list[PathInfo]]:
+        if path.endswith("/" + "/".join(parts[: level + 1])):
+            monkeypatch.setattr(lookup, "ls", ls)
+            with serving.connect(local=True) as other:
+                other.fs.rmtree(path)
+        return (yield from ls(fs, path))
+
+    (tree / "extra").write_bytes(b"")
+    monkeypatch.setattr(lookup, "ls", late)
+    sync = ("sync", "--delete", "--yes", f"osd:{top}/copy", tree)
+    if not level:
+        assert "no such file or directory" in osd(*sync, code=66).stderr
+        assert contents(tree) == before | {"extra": b""}
+        return
+    gone = f"{top}/{'/'.join(parts[: level + 1])}"
+    done = osd(*sync)
+    assert f"osd: {gone}: left out: it was removed meanwhile\n" in done.stderr
+    assert "removed 1" in done.stderr and contents(tree) == before

@@ -17,7 +17,7 @@ from pyosd import errors
 from pyosd.cli.frame.codes import Exit
 from pyosd.cli.frame.verb import YES, Failure, Settings, Verb
 from pyosd.cli.output.tables import counted
-from pyosd.cli.output.terminal import print_names
+from pyosd.cli.output.terminal import harmless, print_names
 from pyosd.cli.paths.moving import (
     CHECK,
     OPERAND,
@@ -147,12 +147,19 @@ class Plan:
         if not self._excluded(name):
             say_left_out(path)
 
+    def _vanished(self, path: str) -> None:
+        """Keep the copies of a directory that was removed or renamed while the source was listed."""
+        self.left_out.add(path[len(self.there.rstrip("/")) + 1 :])
+        click.echo(harmless(f"osd: {path}: left out: it was removed meanwhile"), err=True)
+
     def _stays(self, path: Path) -> None:
         """Nothing removes a link, socket or device of the destination."""
         self.stay.update(with_above(str(path.relative_to(self.here))))
 
     def read(self, to_target: bool) -> None:
-        """List both.  Raises: Failure, NoSuchName: the source is absent, or no directory."""
+        """List both.  Raises: Failure, NoSuchName: the source is absent, or no directory, or the target's
+        side is removed meanwhile.
+        """
         if self.here.is_dir():
             skipped = self._skipped if to_target else self._stays
             for path, name, is_folder in local_tree(self.here, skipped):
@@ -167,7 +174,8 @@ class Plan:
         if not to_target and not self.fs.info(self.there).is_directory:
             raise Failure(Exit.NO_INPUT, f"'{self.there}' is no directory")
         start = len(self.there.rstrip("/")) + 1
-        for info in self.fs.walk(self.there):
+        vanished = None if to_target else self._vanished
+        for info in self.fs.walk(self.there, vanished=vanished):
             name = info.path[start:]
             if name and not self._excluded(name):
                 self.remote[name] = info
@@ -226,8 +234,9 @@ class Plan:
     def extra(self, to_target: bool) -> list[str]:
         """Names that only the destination has, the deepest first.
 
-        The source has a name that was left out, such as a link to a disk that is not mounted.  Names that
-        were left out of the destination stay there, in their directories.
+        The source has a name that was left out, such as a link to a disk that is not mounted, or may have
+        it: a directory that vanished.  Names that were left out of the destination stay there, in their
+        directories.
         """
         sources, others = self._sides(to_target)
         found = (name for name in others if name not in sources and name not in self.stay)
