@@ -118,12 +118,13 @@ def _nothing(count: int) -> None:
 class _Storing:
     """A small file that is being stored: by PUT or, where that is refused, by CREATE, WRITE and LINK.
 
-    started: the command whose answer comes next.  made: the object, in the second case.  named: LINK
-    was sent.  busy: answers BUSY so far.
+    identity: of the file when it was read.  started: the command whose answer comes next.  made: the
+    object, in the second case.  named: LINK was sent.  busy: answers BUSY so far.
     """
 
     item: Outgoing
     data: bytes
+    identity: tuple[int, ...]
     started: Any = None
     made: ObjectRef | None = None
     named: bool = False
@@ -193,10 +194,10 @@ class _Putting:
 
     def _begin(self, item: Outgoing) -> Dialogue[FileMoved | None]:
         """Store a large file, or send the first command for a small one.  Returns: None: it was small."""
-        data = yield from blocking_call(lambda: _small(item.source))
-        if data is None:
+        small = yield from blocking_call(lambda: _small(item.source))
+        if small is None:
             return (yield from self._put_large(item))
-        yield from self._send(_Storing(item, data))
+        yield from self._send(_Storing(item, *small))
         return None
 
     def _advance(self, each: _Storing, reply: Reply) -> Dialogue[FileMoved | None]:
@@ -211,8 +212,11 @@ class _Putting:
             yield from _remove(each.made, wrong)
             return FileMoved(each.item, error=wrong)
         elif each.made is None or each.named:
-            self._tell(len(each.data))
             stored = each.made or entry_of(reply).object
+            if (yield from blocking_call(lambda: _has_changed(each))):
+                yield from _remove(stored, None)  # its time would say that it is of the new version
+                return (yield from self._put_large(each.item))
+            self._tell(len(each.data))
             return FileMoved(each.item, len(each.data), stored)
         else:
             each.named = True
@@ -272,8 +276,29 @@ def _remove(made: ObjectRef | None, error: BaseException | None) -> Dialogue[Non
             yield from remove(made)
 
 
-def _small(source: Path) -> bytes | None:
-    """The bytes of a small file; None: the file is large.  Raises: OSError, also if it is no file."""
+def _identity(state: os.stat_result) -> tuple[int, ...]:
+    """It changes if a file is written, or another one takes its place."""
+    return state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns
+
+
+def _has_changed(each: _Storing) -> bool:
+    """Whether the source has changed since it was read.
+
+    A longer one counts as copied before the change: the lengths show that.
+    """
+    try:
+        state = each.item.source.stat()
+    except OSError:
+        return False  # there is nothing that could be copied
+    same = state.st_size > len(each.data) or _identity(state) == each.identity
+    return stat.S_ISREG(state.st_mode) and not same
+
+
+def _small(source: Path) -> tuple[bytes, tuple[int, ...]] | None:
+    """The bytes of a small file, and its identity before they were read; None: the file is large.
+
+    Raises: OSError, also if it is no file.
+    """
     descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         state = os.fstat(descriptor)
@@ -285,7 +310,7 @@ def _small(source: Path) -> bytes | None:
         # It grows, or says that its length is 0, as files of /proc do.
         while state.st_size < len(data) <= CHUNK and (more := os.read(descriptor, CHUNK)):
             data += more
-        return data if len(data) <= CHUNK else None
+        return (data, _identity(state)) if len(data) <= CHUNK else None
     finally:
         os.close(descriptor)
 

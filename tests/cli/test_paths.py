@@ -59,7 +59,12 @@ def test_copies_are_compared(
     osd("sync", "--verify", "--check", f"osd:{top}/p", tmp_path / "back")
     assert contents(tmp_path / "back") == contents(tree)
     small = transfer._small
-    monkeypatch.setattr(transfer, "_small", lambda path: (small(path) or b"")[:-1] + b"?")
+
+    def damaged(path: Path) -> tuple[bytes, tuple[int, ...]]:
+        data, identity = small(path) or (b"", ())
+        return data[:-1] + b"?", identity
+
+    monkeypatch.setattr(transfer, "_small", damaged)
     done = osd("cp", "--verify", tree / "a.jpg", f"osd:{top}/q", code=1)
     assert "a.jpg: the copy differs from its source" in done.stderr
 

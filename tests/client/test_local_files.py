@@ -16,6 +16,7 @@ from pyosd.commands import names
 from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, differs, get_files, put_files
 from pyosd.target import Target
 from pyosd.types import ObjectRef
+from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
 LARGE = (5 << 20) + 3
@@ -239,3 +240,54 @@ def test_a_large_file_that_changes_meanwhile(
     assert not outcomes[f"{top}/f"].error
     assert (tmp_path / "f").read_bytes() == bytes(LARGE - 4) + b"last"
     assert sum(pieces) == LARGE
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    """Give a file other data of the same length, and another time."""
+    before = path.stat().st_ctime_ns
+
+    def written() -> bool:
+        path.write_bytes(data)
+        return path.stat().st_ctime_ns != before
+
+    until(written)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_small_file_that_changes_meanwhile(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path, replace: bool
+) -> None:
+    """It is stored again: the copy would be younger than the change, so `osd sync` would leave it."""
+    wanted = [Outgoing(tmp_path / name, name.encode()) for name in ("first", "f")]
+    for each in wanted:
+        each.source.write_bytes(b"old")
+    told = list[int]()
+
+    def progress(count: int) -> None:
+        if not told:
+            rewrite(tmp_path / "f", b"new")
+        told.append(count)
+
+    stream = put_files(zone, wanted, replace=replace, parallel=2, progress=progress)
+    outcomes = moved(target, stream)
+    assert [each.error for each in outcomes.values()] == [None, None] and sum(told) == 6
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == b"new"
+    assert target.fs.info(f"{top}/f").object == outcomes["f"].object
+    assert len(target.list_objects(zone.partition_id)) == 2
+
+
+def test_a_small_file_that_changes_again_and_again(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path
+) -> None:
+    """No copy stays whose time would hide the change."""
+    wanted = [Outgoing(tmp_path / name, name.encode()) for name in ("first", "f")]
+    for each in wanted:
+        each.source.write_bytes(b"old")
+    stream = put_files(
+        zone, wanted, parallel=2, progress=lambda count: rewrite(tmp_path / "f", b"new")
+    )
+    outcomes = moved(target, stream)
+    assert outcomes["first"].error is None
+    assert "changed while it was read" in str(outcomes["f"].error)
+    assert [each.name for each in target.fs.ls(top)] == ["first"]
+    assert len(target.list_objects(zone.partition_id)) == 1

@@ -44,6 +44,8 @@ from pyosd.wire.attributes import Information, Page
 __all__ = ["sync"]
 
 CLOCKS_AGREE_MS = 1000
+_TICK_MS = 10
+"""The kernel gives files the time of its last tick: it is late by so much at most."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ class Plan:
         if here.modified_ms == there:
             return False
         if to_target:
-            return max(here.modified_ms, here.changed_ms) > there - self._ahead_ms
+            return max(here.modified_ms, here.changed_ms) > there - self._ahead_ms - _TICK_MS
         return there > 0  # else the target does not know it
 
     @cached_property
@@ -295,16 +297,22 @@ class Plan:
 
 
 def clock_ahead(target: Target) -> int:
-    """By how many ms the target's clock is ahead of ours; 0: by little, or the user may not know."""
+    """By how many ms the target's clock is ahead of ours at most: to copy a file once too often does no
+    harm, to take a change for older than the copy does.
+
+    A clock that is late by little counts as equal: it may have been set since the copy was made.
+    """
     before = time.time()
     try:
         clock = target.get_attribute(ROOT, Page.ROOT_INFORMATION, Information.CLOCK)
     except errors.PermissionDenied as error:
         if not error.verified:
             raise
-        return 0
-    ahead = int.from_bytes(clock) - round((before + time.time()) * 500)
-    return ahead if clock and abs(ahead) > CLOCKS_AGREE_MS else 0
+        clock = b""
+    if not clock:  # the user may not know it, or the target does not say it
+        return CLOCKS_AGREE_MS
+    ahead = int.from_bytes(clock) - int(before * 1000)
+    return 0 if -CLOCKS_AGREE_MS <= ahead < 0 else ahead
 
 
 def with_above(name: str) -> list[str]:
