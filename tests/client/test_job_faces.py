@@ -6,8 +6,12 @@ from __future__ import annotations
 import pytest
 
 from pyosd import After, JobCancelled, JobExpired, JobState, ScriptError, errors, ref
+from pyosd.commands.dialogue import Dialogue, start
+from pyosd.jobs.dialogues import rounds
 from pyosd.types import ObjectRef
+from pyosd.wire.cdb import Request
 from tests.client.faces import Face
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -104,6 +108,30 @@ def test_an_array(face: Face, zone: ObjectRef) -> None:
     single = face.exec("pass", zone=zone)
     with pytest.raises(ValueError, match="is not an array"):
         _ = face.array(single.id).indices
+
+
+def test_members_whose_ends_are_known_are_not_asked_for(
+    face: Face, zone: ObjectRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits again after a time-out polls the states of the array, and nothing else."""
+    code = "import osd\nif osd.array_index == 2: import time; time.sleep(1e6)"
+    array = face.exec_array(code, zone=zone, array=range(3))
+    try:
+        until(lambda: [each.terminal for each in array.states()] == [True, True, False])
+        with pytest.raises(TimeoutError):
+            array.as_completed(0.0)
+        sent = list[Request]()
+
+        def counted(request: Request) -> Dialogue[object]:
+            sent.append(request)
+            return (yield from start(request))
+
+        monkeypatch.setattr(rounds, "start", counted)
+        with pytest.raises(TimeoutError):
+            array.as_completed(0.0)
+        assert not sent
+    finally:
+        array.kill()
 
 
 def test_what_a_target_knows(face: Face, zone: ObjectRef) -> None:

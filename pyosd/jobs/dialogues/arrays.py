@@ -117,7 +117,7 @@ def result(array: FollowedArray, timeout: float | None = None) -> Dialogue[list[
     """
     yield from wait(array, timeout)
     members = [array.member(index) for index in array.place.indices]
-    yield from collected(settled((job for job in members if not job.settled), _FETCH_DEPTH))
+    yield from collected(settled(members, _FETCH_DEPTH))
     return [outcome(job, False) for job in members]
 
 

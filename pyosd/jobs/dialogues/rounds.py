@@ -148,11 +148,17 @@ def _values(job: AnyJob, reply: Reply, wanted: tuple[AttributeId, ...]) -> Dialo
 
 
 def settled(jobs: Iterable[AnyJob], together: int = _TOGETHER) -> Stream[AnyJob]:
-    """Jobs that have ended, with how; a few commands under way at a time."""
+    """Jobs that have ended, with how; a few commands under way at a time, and none for settled jobs."""
     left = iter(jobs)
     while some := list(islice(left, together)):
-        for job, found in (yield from collected(ask_each(iter(some), _END_IDS, together))):
-            if not job.settled:
+        unknown = list[AnyJob]()
+        for job in some:
+            if job.settled:
+                yield StreamItem(job)
+            else:
+                unknown.append(job)
+        for job, found in (yield from collected(ask_each(iter(unknown), _END_IDS, together))):
+            if not job.settled:  # another thread can have settled it meanwhile
                 yield from take_end(job, found)
             yield StreamItem(job)
 
