@@ -27,7 +27,7 @@ __all__ = [
     "CopyState",
     "Foreign",
     "Taken",
-    "Unreadable",
+    "UnreadableSource",
     "copy_plain",
     "copy_with_digest",
     "digest_of",
@@ -46,7 +46,7 @@ class Foreign(Exception):
     """The store's folder has a file that does not belong to the store."""
 
 
-class Unreadable(OSError):
+class UnreadableSource(OSError):
     """A file cannot be read, in contrast to the failures of writing its copy."""
 
 
@@ -95,7 +95,7 @@ def pieces_of(
     """Offsets and bytes in aligned pieces, without those that have only zeros.
 
     Args: failures: gets the failures of pieces that cannot be read: they are left out.
-    Raises: Unreadable: a piece cannot be read, and failures is None; the extents cannot be read.
+    Raises: UnreadableSource: a piece cannot be read, and failures is None; the extents cannot be read.
     """
     done = 0
     try:
@@ -110,7 +110,7 @@ def pieces_of(
                 at += PIECE
             done = at
     except OSError as error:
-        raise Unreadable(error.errno, error.strerror) from None
+        raise UnreadableSource(error.errno, error.strerror) from None
 
 
 def read_piece(descriptor: int, offset: int, failures: list[OSError] | None) -> bytes:
@@ -137,7 +137,7 @@ def naming(path: Path) -> Iterator[None]:
     """The exception about a file that cannot be read gets the file's path."""
     try:
         yield
-    except Unreadable as error:
+    except UnreadableSource as error:
         error.filename = str(path)
         raise
 
@@ -158,7 +158,7 @@ def copy_with_digest(source: int, target: int, failures: list[OSError] | None = 
     """Copy a file and return the digest of the bytes that were written.
 
     Args: failures: as of pieces_of(); the copy has holes there.
-    Raises: Unreadable: as pieces_of(); OSError: the copy cannot be written.
+    Raises: UnreadableSource: as pieces_of(); OSError: the copy cannot be written.
     """
     digest = hashlib.sha256()
     end = os.fstat(source).st_size
@@ -250,7 +250,7 @@ class Copier:
         Args:
             still: nothing changes meanwhile: the database is copied too, and digests wait.
             names: those that may have changed since the last pass; None: any.
-        Raises: OSError, Unreadable for a file of the store; Foreign.
+        Raises: OSError, UnreadableSource for a file of the store; Foreign.
         """
         found = self.everything() if names is None else self.some(names)
         count = 0

@@ -19,7 +19,7 @@ from pathlib import Path
 from iosd_host.common.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_WRONG_STATE
 from iosd_host.common.users import group_of
 from iosd_host.common.whole_file import read_small, write_whole
-from iosd_host.store_tools.backup.copying import READ, WRITE, Unreadable, copy_with_digest
+from iosd_host.store_tools.backup.copying import READ, WRITE, UnreadableSource, copy_with_digest
 from iosd_host.store_tools.backup.make import REAL
 from iosd_host.store_tools.backup.repository import Backup, Damaged, ManifestRow
 from iosd_host.store_tools.format.keys import KeyKind, KeyName, use_nonces
@@ -273,7 +273,7 @@ def copy_file(source: Path, root: Path, name: str, row: ManifestRow) -> str:
                 os.utime(new, ns=(modified, modified))
             finally:
                 os.close(new)
-    except Unreadable as error:
+    except UnreadableSource as error:
         return unreadable(error)
     finally:
         os.close(old)

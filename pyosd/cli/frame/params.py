@@ -46,6 +46,7 @@ __all__ = [
     "NumberParam",
     "PathParam",
     "SizeParam",
+    "Unreadable",
     "completed",
     "completing",
     "pool_option",
@@ -427,25 +428,25 @@ ATTRIBUTE = AttributeName()
 TAG = TagParam()
 
 
-class NoInput(click.ClickException):
-    """A file that is to be read is absent."""
+class Unreadable(click.ClickException):
+    """A file that is to be read is absent, or cannot be read."""
 
     exit_code = Exit.NO_INPUT
 
 
 def look_for(path: Any) -> None:
-    """Raises: NoInput: nothing has this path."""
+    """Raises: Unreadable: nothing has this path."""
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NoInput(file_error(error)) from None
+        raise Unreadable(file_error(error)) from None
 
 
 class InputPath(click.Path):
     """The path of a file or folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As click does, if something has this path.  Raises: NoInput."""
+        """As click does, if something has this path.  Raises: Unreadable."""
         look_for(value)
         return super().convert(value, param, ctx)
 
@@ -454,7 +455,7 @@ class InputFile(click.File):
     """An open file; -: stdin."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As click does, if something has this path.  Raises: NoInput."""
+        """As click does, if something has this path.  Raises: Unreadable."""
         if value != "-":
             look_for(value)
         return super().convert(value, param, ctx)

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from pyosd.cli.frame.codes import Exit
+from pyosd.cli.frame.params import Unreadable
 from pyosd.cli.frame.verb import Failure
 from pyosd.cli.output.terminal import file_error
 from pyosd.errors import PermissionDenied
@@ -67,12 +68,6 @@ class UnfitScript(click.ClickException):
     """The script, or a module that travels with it, cannot be sent."""
 
     exit_code = Exit.FAILED
-
-
-class Unreadable(click.ClickException):
-    """The script is not there."""
-
-    exit_code = Exit.NO_INPUT
 
 
 @contextmanager
