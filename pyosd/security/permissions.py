@@ -47,7 +47,7 @@ _SOURCE = AttributeId(Page.STACK, 17)
 _BASE = AttributeId(Page.PARTITION_STACK, 17)
 """The partition whose objects a partition shows."""
 _COLLECTION_PAGES, _ROOT_PAGES = 0x6000_0000, 0x9000_0000
-_LIST_ATTR, _REMOVE_SCOPE = 0x40, 0x07
+_LIST_ATTR, _REMOVE_SCOPE, _REPLACE = 0x40, 0x07, 0x02
 _COPY_SOURCE = 0x0101
 _R, _P, _C, _U = (
     ObjectType.ROOT,
@@ -134,6 +134,10 @@ def needs_of(request: Request) -> tuple[Need, ...]:
         obj = ROOT
     elif kind is _P:
         obj = ref(request.partition_id)  # what stands behind it is no object id
+    elif request.service_action == _S.ACTIVATE_FUNCTION and request.bits11 & _REPLACE:
+        obj = ref(
+            request.partition_id
+        )  # all functions: one that it does not name may lose its alias
     permissions = row.permissions
     # A union of flags costs as much as all else here: only where there is one.
     if request.attributes is not NO_ATTRIBUTES:

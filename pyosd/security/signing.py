@@ -231,10 +231,13 @@ class Signer:
     def stand_ins(self, request: Request, need: Need) -> list[Need]:
         """Other needs that can permit a request if there is no credential for the first. The
         submitter of a job can read its surrogate, and the surrogate of an array whose member ids
-        follow its own.
+        follow its own. A need for all objects may be more than this request takes.
         """
-        if need.object_type is not ObjectType.USER_OBJECT or not need.obj.object_id:
+        if need.object_type is not ObjectType.USER_OBJECT:
             return []
+        if not need.obj.object_id:
+            own = ref(request.partition_id, request.object_id)
+            return [need._replace(obj=own)] if request.object_id else []
         with self._lock:
             before = [each for each in self._jobs if 0 <= _distance(each, need.obj) <= MEMBERS_MOST]
             found = [self._jobs[max(before)]] if before else []

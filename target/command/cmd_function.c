@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "command/attributes.h"
+#include "command/authorise.h"
 #include "command/commands.h"
 #include "command/compile.h"
 #include "command/resolve.h"
@@ -212,11 +213,26 @@ enum osd_status osd_cmd_execute_function(struct osd_command_context *ctx)
 
 /* ---- ACTIVATE FUNCTION ------------------------------------------------------------------------------- */
 
-static enum osd_status activate(struct osd_command_context *ctx, bool replace)
+/* The function that loses its alias may be another user's: ending it needs the same permissions as on the one addressed.
+ * If it is gone by now, nothing is replaced. */
+static enum osd_status authorise_end(struct osd_command_context *ctx, struct osd_function *replaced)
+{
+	enum osd_status status = osd_authorise_other(ctx, replaced->id, OSD_USER_OBJECT,
+						     ctx->def->permissions, OSD_USES_NONE, NULL);
+
+	if (!osd_status_is_gone(status))
+		return status;
+	replaced->id.object_id = 0;
+	return OSD_OK;
+}
+
+/* replaced: NULL: none. */
+static enum osd_status activate(struct osd_command_context *ctx,
+				const struct osd_function *replaced)
 {
 	struct osd_function_compile needed = {.code = NULL};
 	enum osd_status status =
-		osd_function_activate(ctx->functions, ctx->request->object, replace,
+		osd_function_activate(ctx->functions, ctx->request->object, replaced,
 				      osd_compiled_code(ctx->request), ctx->exec ? &needed : NULL);
 
 	if (status == OSD_E_WOULD_BLOCK)
@@ -229,12 +245,23 @@ enum osd_status osd_cmd_activate_function(struct osd_command_context *ctx)
 {
 	struct osd_request *request = ctx->request;
 	uint8_t bits = request->decoded.command_bits;
-	enum osd_status status;
+	struct osd_function replaced;
+	enum osd_status status = OSD_OK;
 
 	if (bits & ~(DEACTIVATE | REPLACE) || bits == (DEACTIVATE | REPLACE))
 		return osd_command_fail(request, OSD_E_CDB_FIELD, FIELD_BYTE11);
-	status = bits & DEACTIVATE ? osd_function_deactivate(ctx->functions, request->object)
-				   : activate(ctx, bits & REPLACE);
+	if (bits & REPLACE) {
+		status = osd_function_replaced(ctx->functions, request->object, &replaced);
+		if (status == OSD_OK && replaced.id.object_id) {
+			status = authorise_end(ctx, &replaced);
+			if (status != OSD_OK)
+				return status; /* its field is set */
+		}
+	}
+	if (status == OSD_OK)
+		status = bits & DEACTIVATE
+				 ? osd_function_deactivate(ctx->functions, request->object)
+				 : activate(ctx, bits & REPLACE ? &replaced : NULL);
 	if (status == OSD_E_NO_PARTITION)
 		return osd_command_fail(request, status, FIELD_PARTITION);
 	return status == OSD_E_NO_OBJECT || status == OSD_E_CDB_FIELD

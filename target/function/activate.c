@@ -96,10 +96,10 @@ static enum osd_status check_box(struct osd_functions *functions, const uint8_t 
 }
 
 /* Makes a checked function active. */
-static enum osd_status store(struct activation *activation, bool replace)
+static enum osd_status store(struct activation *activation, const struct osd_function *replaced)
 {
 	struct osd_functions *functions = activation->functions;
-	enum osd_status status = osd_function_reserve(functions, &activation->function, replace,
+	enum osd_status status = osd_function_reserve(functions, &activation->function, replaced,
 						      &activation->replaced);
 
 	if (status != OSD_OK)
@@ -140,7 +140,8 @@ static enum osd_status take_compiled(const struct osd_function *function,
 }
 
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
-				      bool replace, struct osd_function_code *compiled,
+				      const struct osd_function *replaced,
+				      struct osd_function_code *compiled,
 				      struct osd_function_compile *ret_compile)
 {
 	OSD_CLEANUP(osd_function_code_putp) struct osd_function_code *code = NULL;
@@ -168,7 +169,7 @@ enum osd_status osd_function_activate(struct osd_functions *functions, struct os
 		return status;
 	status = take_compiled(function, compiled, &code, ret_compile);
 	if (status == OSD_OK)
-		status = store(&activation, replace);
+		status = store(&activation, replaced);
 	current = osd_signers_are_current(functions, signers);
 	osd_signers_put(functions, signers);
 	if (status != OSD_OK)

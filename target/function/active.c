@@ -93,8 +93,27 @@ static bool has_place(const struct osd_functions *functions, struct osd_object_i
 	return left > 0 && (own < left || find_entry(functions, id, NULL, false));
 }
 
+enum osd_status osd_function_replaced(struct osd_functions *functions, struct osd_object_id id,
+				      struct osd_function *ret_other)
+{
+	struct osd_function function = {.id = id};
+	enum osd_status status = osd_function_load(functions, &function);
+	const struct entry *other;
+
+	*ret_other = (struct osd_function){.activated_msec = 0};
+	if (status != OSD_OK)
+		return status;
+	osd_lock(&functions->lock);
+	other = find_alias(functions, &function);
+	if (other && !other->pending)
+		*ret_other = other->function;
+	osd_unlock(&functions->lock);
+	return OSD_OK;
+}
+
 enum osd_status osd_function_reserve(struct osd_functions *functions,
-				     const struct osd_function *function, bool replace,
+				     const struct osd_function *function,
+				     const struct osd_function *replace,
 				     struct osd_object_id *ret_replaced)
 {
 	struct osd_object_id replaced = {0, 0};
@@ -111,6 +130,8 @@ enum osd_status osd_function_reserve(struct osd_functions *functions,
 		status = OSD_E_QUOTA;
 	else if (other && !replace)
 		status = OSD_E_FUNCTION_ALIAS;
+	else if (other && !osd_function_same(&other->function, replace))
+		status = OSD_E_BUSY;
 	if (status == OSD_OK && other)
 		replaced = other->function.id;
 	if (status == OSD_OK && functions->memory_max &&

@@ -126,8 +126,11 @@ struct osd_function_compile {
 	struct osd_function function;
 	struct osd_function_code *code; /* the caller puts it */
 };
-/* Makes the function active, or replaces the version that was.  replace: if another active function of the
- * partition has its alias, that one is stored again at the same moment.  compiled: an earlier ret_compile->code with its
+/* The other active function of the partition that has the alias of this one; object 0: none. */
+enum osd_status osd_function_replaced(struct osd_functions *functions, struct osd_object_id id,
+				      struct osd_function *ret_other);
+/* Makes the function active, or replaces the version that was.  replaced: what osd_function_replaced said, or NULL.
+ * That other function is stored again at the same moment; OSD_E_BUSY: by now, yet another one has the alias.  compiled: an earlier ret_compile->code with its
  * machine code (osd_function_code_compiled), or NULL.  Not inside a transaction.  OSD_E_WOULD_BLOCK: the code must be
  * compiled, see *ret_compile; with ret_compile NULL it is activated without.  OSD_E_NO_OBJECT;
  * OSD_E_FUNCTION_ENGINE: no pool has its engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_CONTRACT:
@@ -135,7 +138,8 @@ struct osd_function_compile {
  * function of the partition has its alias; OSD_E_QUOTA: too many are active; OSD_E_FUNCTION_UNSIGNED,
  * OSD_E_FUNCTION_SIGNATURE, OSD_E_FUNCTION_SIGNER: function/signing.h. */
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
-				      bool replace, struct osd_function_code *compiled,
+				      const struct osd_function *replaced,
+				      struct osd_function_code *compiled,
 				      struct osd_function_compile *ret_compile);
 /* Afterwards it cannot be called; calls under way go on. */
 enum osd_status osd_function_deactivate(struct osd_functions *functions, struct osd_object_id id);

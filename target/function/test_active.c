@@ -54,7 +54,7 @@ static void fill_store(void)
 	CHECK(osd_txn_commit(txn, OSD_COMMIT_PROCESS) == OSD_OK);
 	for (size_t i = 0; i < REPLACERS; i++)
 		ids[i] = store((uint8_t)i);
-	CHECK(osd_function_activate(functions, ids[0], false, NULL, NULL) == OSD_OK);
+	CHECK(osd_function_activate(functions, ids[0], NULL, NULL, NULL) == OSD_OK);
 }
 
 static bool stored_as_active(struct osd_object_id id)
@@ -69,12 +69,21 @@ static bool stored_as_active(struct osd_object_id id)
 	return state == 1;
 }
 
+static enum osd_status activate(struct osd_object_id id)
+{
+	struct osd_function replaced;
+	enum osd_status status = osd_function_replaced(functions, id, &replaced);
+
+	return status == OSD_OK ? osd_function_activate(functions, id, &replaced, NULL, NULL)
+				: status;
+}
+
 static void *replace(void *arg)
 {
 	const struct osd_object_id *id = arg;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		enum osd_status status = osd_function_activate(functions, *id, true, NULL, NULL);
+		enum osd_status status = activate(*id);
 
 		CHECK(status == OSD_OK || status == OSD_E_BUSY);
 	}
@@ -87,8 +96,7 @@ static void *replace_or_end(void *arg)
 
 	for (int i = 0; i < ROUNDS; i++) {
 		enum osd_status status =
-			i % 2 ? osd_function_deactivate(functions, *id)
-			      : osd_function_activate(functions, *id, true, NULL, NULL);
+			i % 2 ? osd_function_deactivate(functions, *id) : activate(*id);
 
 		CHECK(status == OSD_OK || status == OSD_E_BUSY);
 	}
@@ -149,7 +157,7 @@ static void test_replaced_and_ended(void)
 static enum osd_status reserve(const struct osd_function *function)
 {
 	struct osd_object_id replaced;
-	enum osd_status status = osd_function_reserve(functions, function, false, &replaced);
+	enum osd_status status = osd_function_reserve(functions, function, NULL, &replaced);
 
 	if (status == OSD_OK)
 		osd_function_drop(functions, function, true);
@@ -180,7 +188,7 @@ static void test_partition_removed(void)
 	struct osd_function_code *code;
 	struct osd_function function;
 
-	CHECK(osd_function_activate(functions, ids[0], true, NULL, NULL) == OSD_OK);
+	CHECK(activate(ids[0]) == OSD_OK);
 	CHECK(osd_function_find(functions, &name, &function) == OSD_OK);
 	CHECK(test_remove_partition(objects, PARTITION) == OSD_OK);
 	CHECK(osd_function_code(functions, &function, &code) == OSD_E_NO_FUNCTION);

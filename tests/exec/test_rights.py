@@ -27,11 +27,11 @@ from pyosd.functions import (
     RecordForm,
 )
 from pyosd.jobs.job import Job
-from pyosd.security.credentials import Credential, KeySource
+from pyosd.security.credentials import Credential, KeySource, denied
 from pyosd.security.master_key import MasterKey
 from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectRef, ObjectType, ref
 from pyosd.wire.attributes import Page
-from pyosd.wire.capability import READ_ONLY, Permission, SecurityMethod
+from pyosd.wire.capability import READ_ONLY, Need, Permission, SecurityMethod
 from pyosd.wire.cdb import AttributeLists
 from pyosd.wire.exec_params import (
     ArgsEncoding,
@@ -617,3 +617,41 @@ def test_a_call_in_one_object_does_not_reach_the_root(keyed: Keyed, record: Call
                 assert reply.error is not None and reply.error.field_pointer == 48
     assert keyed.plain.get_attributes(ROOT, [ROOT_NAME]) == before
     Functions(keyed.plain, keyed.functions).remove(made)
+
+
+class Single(KeySource):
+    """The source returns credentials for one object each, as rules for single objects give them."""
+
+    def credential(
+        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        if object_type is ObjectType.USER_OBJECT and not obj.object_id:
+            raise denied(Need(obj, object_type, permissions))
+        return super().credential(obj, object_type, permissions)
+
+
+def test_an_alias_is_taken_with_the_permissions_for_both_functions(keyed: Keyed) -> None:
+    """Whoever replaces a function ends it, so a credential for the new one alone is not enough."""
+    with keyed.served.connect() as plain:
+        partition = plain.create_partition(0x16)
+        keyed.keys.add(partition)
+        table = Functions(plain, partition)
+        first = table.put("def main(args): return 1", name="count")
+        second = table.put("def main(args): return 2", name="count", activate=False)
+        third = table.put("def main(args): return 3", name="other", activate=False)
+        table.activate(first.id)
+        method = AttributeValue(Page.PARTITION_SECURITY, METHOD, bytes((SecurityMethod.CAPKEY,)))
+        plain.set_attributes(ref(partition), [method])
+    with keyed.connect(Single(keyed.keys.working, keyed.system_id, audit=BOB)) as bob:
+        with pytest.raises(PermissionDenied):
+            bob.activate_function(second.id, replace=True)
+        bob.activate_function(third.id, replace=True)
+    with keyed.connect() as alice:
+        table = Functions(alice, partition)
+        assert table.show(first.id).active and not table.show(second.id).active
+        assert table.call("count", zone=ref(keyed.pid)) == 1
+        table.activate(second.id)
+        assert not table.show(first.id).active
+        assert table.call("count", zone=ref(keyed.pid)) == 2
+        table.put("def main(args): return 4", name="count")
+        assert table.call("count", zone=ref(keyed.pid)) == 4

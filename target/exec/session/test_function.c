@@ -111,7 +111,7 @@ static void store(const char *alias, enum osd_function_access access, size_t len
 	CHECK(osd_object_get(objects, id, &object) == OSD_OK);
 	CHECK(osd_object_write(object, 0, code, length, 0) == OSD_OK);
 	osd_object_put(object);
-	CHECK(osd_function_activate(functions, id, false, NULL, NULL) == OSD_OK);
+	CHECK(osd_function_activate(functions, id, NULL, NULL, NULL) == OSD_OK);
 	free(code);
 }
 
