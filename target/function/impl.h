@@ -157,7 +157,8 @@ void osd_function_calls_release(struct calls *calls);
 /* active.c.  The removal hook of object/; arg: struct osd_functions. */
 enum osd_status osd_function_removed(void *arg, struct osd_txn *txn, struct osd_object_id id);
 /* A place for a function that is about to be active.  OSD_E_BUSY: it, its alias, or too many others have one, or
- * another function than replace (NULL: none) has the alias.  ret_replaced: the function that has the alias now, which the activation ends; object 0: none. */
+ * another function than replace (NULL: none) has the alias.  ret_replaced: the function that has the alias now, which
+ * the activation ends; object 0: none. */
 enum osd_status osd_function_reserve(struct osd_functions *functions,
 				     const struct osd_function *function,
 				     const struct osd_function *replace,
