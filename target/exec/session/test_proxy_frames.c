@@ -343,7 +343,9 @@ static void test_kinds(void)
 int main(void)
 {
 	fill_store();
-	test_result_with_a_gap(FIRST_BYTES / 2); /* nothing of it fits */
+	test_result_with_a_gap(FIRST_BYTES / 2); /* no piece fits */
+	/* The first piece fits beside the result above. */
+	test_result_with_a_gap(2 * FIRST_BYTES + SECOND_BYTES + SECOND_BYTES / 2);
 	test_companion_is_not_made();
 	test_kinds();
 	test_ahead();
