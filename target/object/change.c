@@ -99,6 +99,9 @@ static enum osd_status plan(struct change_run *run)
 	if (length < change->least ||
 	    (change->wanted && !osd_same_version(*change->wanted, osd_version_of(run->object))))
 		return OSD_E_VERSION;
+	/* A length may be committed that waits for the bytes locked here, and would cut them. */
+	if (change->wanted && atomic_load(&run->object->resizing))
+		return OSD_E_VERSION;
 	run->old_length = run->new_length = length;
 	switch (change->kind) {
 	case OSD_CHANGE_APPEND:

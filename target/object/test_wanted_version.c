@@ -15,7 +15,9 @@ static void test_wanted(struct test_store *store)
 				    .data = "new",
 				    .wanted = &other};
 	struct osd_version_check check = {.wanted = &other};
+	const uint8_t zero[8] = {0};
 	struct osd_object *object;
+	struct osd_txn *txn;
 	uint8_t data[8];
 	uint64_t oid;
 	size_t got;
@@ -35,6 +37,11 @@ static void test_wanted(struct test_store *store)
 	OK(osd_object_read_with(object, 0, data, 5, 0, &check, &got));
 	CHECK(same(check.found, version));
 	CHECK_BYTES(data, 5, "write", 5);
+	txn = test_begin(store->objects, 0);
+	OK(osd_attr_set(txn, (struct osd_object_id){PID, oid}, OSD_REL_INFORMATION,
+			OSD_INFO_LOGICAL_LENGTH, zero, sizeof(zero)));
+	CHECK_EQ(osd_object_change(object, &change), OSD_E_VERSION); /* it is about to be cut */
+	osd_txn_abort(txn);
 	OK(osd_object_change(object, &change));
 	CHECK(same(change.version, version_of(store->objects, oid)));
 	CHECK_EQ(osd_object_change(object, &change), OSD_E_VERSION);

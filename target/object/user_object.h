@@ -121,7 +121,8 @@ struct osd_change {
 	size_t piece_count;
 	const void *data; /* borrowed; the pieces' bytes back to back */
 	const struct osd_change_steps *steps; /* borrowed; NULL: it runs through */
-	/* The version that the data must have, else OSD_E_VERSION and no change; borrowed; NULL: any */
+	/* The version that the data must have, else OSD_E_VERSION and no change; borrowed; NULL: any.
+	 * A new length that is about to take effect is another version. */
 	const struct osd_data_version *wanted;
 	uint64_t least; /* bytes that the object must have, else the same */
 	/* Results */
