@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import mmap
 import os
 import random
 import threading
@@ -125,6 +127,24 @@ def test_a_target_that_stays_away(own: Serving) -> None:
                 (top / "a").read_bytes()
         assert time.monotonic() - begun < 20
         assert "the target is away" in files.text()
+
+
+def test_pages_that_are_lost_after_the_last_close_are_logged(own: Serving) -> None:
+    """mmap.mmap() would hold the file open by another descriptor."""
+    libc, size = ctypes.CDLL(None), 64 << 10
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    files = MountedFiles(own.url, f"/{partition_of(own)}", "--patience", "2s")
+    with files as top:
+        (top / "a").write_bytes(bytes(size))
+        fd = os.open(top / "a", os.O_RDWR)
+        pages = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        os.close(fd)
+        ctypes.memset(pages, 1, size)
+        own.kill_all()
+        libc.munmap(pages, size)
+        until(lambda: "are lost: the target is away" in files.text(), files.text)
 
 
 def test_the_first_operation_after_a_restart_connects_anew(own: Serving) -> None:

@@ -15,11 +15,13 @@ from typing import Any, cast
 
 import pytest
 
-from pyosd import _core
+from pyosd import _core, errors
 from pyosd.fronts.osdfs import kernel
-from pyosd.fronts.osdfs.file_page import Facts
+from pyosd.fronts.osdfs.file_page import Defaults, Facts
+from pyosd.fronts.osdfs.files import FileOperations
 from pyosd.fronts.osdfs.kernel import KernelRequest, Op, Stat, WithErrno
-from pyosd.fronts.osdfs.mounted import Mounted
+from pyosd.fronts.osdfs.line import PatientSession
+from pyosd.fronts.osdfs.mounted import CacheTimes, Mounted
 from pyosd.fronts.osdfs.nodes import AllNames, Node, NodeTable, UnstoredFile
 from pyosd.fronts.osdfs.run import close_all
 from pyosd.fronts.osdfs.server import KernelServer, MountLoop, _Resumption
@@ -394,6 +396,46 @@ def test_a_file_that_cannot_be_closed_keeps_no_other_from_it(fuse: Kernel) -> No
     mounted = Refusing(fuse.nodes)
     asyncio.run(close_all(mounted))
     assert [node.opens for node in mounted.closed] == [1, 1]
+
+
+class Full:
+    """A session with a target that has no room."""
+
+    fs = None
+
+    async def carry(self, dialogue: object) -> object:
+        raise errors.NoSpace(7, 0x55, 7, "no room")
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_data_that_fail_behind_the_last_flush_are_logged(
+    caplog: pytest.LogCaptureFixture, at_the_end: bool
+) -> None:
+    """Pages of a mapping come after close(2): several WRITEs, of which the first fails."""
+
+    async def work() -> None:
+        session = PatientSession(cast(Any, Full()), 1.0)
+        mounted = Mounted(session, ref(65536), Defaults(0, 0), CacheTimes())
+        facts, root = Facts(Stat(0o100644), xattrs=b""), mounted.nodes.root
+        node = mounted.nodes.found(
+            root, b"a", ref(65536, 65537), is_directory=False, facts=facts, since=0
+        )
+        mounted.nodes.inode(node)
+        node.opens = 2
+        files = FileOperations(mounted)
+        for start in (0, 4096):
+            body = kernel.WRITE_IN.pack(0, start, 1, kernel.WRITE_CACHE, 0, 0, 0) + b"a"
+            request = KernelRequest(Op.WRITE, 1, node.id, 0, 0, memoryview(body), 0)
+            assert await files.write(request) == kernel.WRITE_OUT.pack(1, 0)
+            assert node.writer
+            await node.writer.drain()
+        await mounted.close(node)
+        assert not caplog.messages  # the other close() can report it
+        await (close_all(mounted) if at_the_end else mounted.close(node))
+        assert node.writer is None and not node.opens
+
+    asyncio.run(work())
+    assert caplog.messages == ["data of file 0x10000/0x10001 are lost: no room"]
 
 
 def test_no_directory_is_below_itself() -> None:

@@ -180,7 +180,7 @@ class FileOperations:
         if appends:
             await writer.append(data)
         else:
-            await writer.write(start, data)
+            await writer.write(start, data, waits=not cached)
         return kernel.WRITE_OUT.pack(size, 0)
 
     async def flush(self, request: KernelRequest) -> bytes:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat as modes
 import time
@@ -36,6 +37,7 @@ _EMPTY = AttributeValue(*LOGICAL_LENGTH, bytes(8))
 _REPLY_S = 1.0  # the kernel counts from when it has read a reply
 _HEAD_MOST = 64 << 10
 _HEAD_S = 1.0  # then they may be too old
+_log = logging.getLogger("osdfs")
 _OTHERS = (errors.NoSuchName, errors.NotADirectory, errors.NameChanged, errors.NotFound)
 
 
@@ -361,7 +363,10 @@ class Mounted:
         return node.writer
 
     async def close(self, node: Node) -> None:
-        """One open file less.  With the last one a file without a name is removed."""
+        """One open file less.  With the last one a file without a name is removed.
+
+        Pages of a mapping are written after close(2): nobody but the log learns that they are lost.
+        """
         if node.new and node.opens == 1:
             await self.new.drop(node)
         if node.writer:
@@ -369,6 +374,13 @@ class Mounted:
         node.opens -= 1
         if node.opens:
             return
+        try:
+            if node.writer:
+                await node.writer.settle()
+        except Exception as error:
+            _log.error(
+                "data of file %s are lost: %s", node.object, str(error) or type(error).__name__
+            )
         node.writer = node.head = None
         node.fresh = False
         if node.hidden:

@@ -3,7 +3,7 @@
 
 Short writes that continue each other are joined to WRITEs of 1 MiB, of which several are under way.  A
 WRITE waits for those under way that it overlaps, so the target has what was written last.  The first
-failure is kept for fsync() or close().
+failure is kept for fsync() or close(), or for the log if nobody calls them any more.
 """
 
 from __future__ import annotations
@@ -40,9 +40,15 @@ class Writer:
         """Whether all that was written is at the target."""
         return not self._pending and not self._under_way
 
-    async def write(self, start: int, data: Buffer) -> None:
-        """Take data.  Raises: what an earlier write failed with."""
-        self._raise()
+    async def write(self, start: int, data: Buffer, *, waits: bool = True) -> None:
+        """Take data.
+
+        waits: a program waits for it.  It gets what an earlier write failed with; nobody gets that from
+        a write of the kernel's cache.
+        Raises: what an earlier write failed with.
+        """
+        if waits:
+            self._raise()
         if len(data) >= CHUNK:  # it is not copied to join others
             await self._send()
             await self._start_write(start, data, appends=False)
