@@ -215,15 +215,48 @@ enum osd_status osd_cache_get(struct osd_objects *objects, struct osd_object_id 
 	}
 }
 
+/* Gives the entry the fields of the committed record.  A commit meanwhile is counted in removals before it changes the
+ * entry, so the last one stays. */
+static void refresh(struct osd_object *object)
+{
+	_Atomic uint64_t *counter = &object->objects->removals;
+	const struct osd_place place = osd_object_place(object);
+	struct osd_record record;
+	uint64_t removals;
+
+	do {
+		removals = atomic_load(counter);
+		if (osd_record_load(object->objects, NULL, &place, 0, &record) == OSD_OK &&
+		    has_generation(object, record.generation))
+			osd_entry_copy(object, &record);
+	} while (atomic_load(counter) != removals);
+}
+
+/* effect: arg is the entry (owned reference), made from a record that the transaction may have changed. */
+static void run_adopted(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_object *object = effect->arg;
+
+	(void)txn;
+	if (object && !committed) {
+		atomic_store(&object->due, false); /* at worst the record is marked again */
+		refresh(object);
+	}
+	osd_object_put(object);
+}
+
 struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 {
 	struct osd_objects *objects = txn->objects;
 	struct osd_object *object = osd_cache_find(objects, txn->id), *fresh;
+	bool changes = txn->kv && !(txn->flags & OSD_TXN_READ_ONLY);
+	struct osd_effect *effect = NULL;
 
 	if (object)
 		return object;
-	atomic_fetch_add(&txn->partition->references, 1);
-	fresh = osd_entry_new(objects, txn->partition, txn->id, &txn->record);
+	if (changes && !(effect = osd_txn_effect(txn, run_adopted)))
+		return NULL;
+	fresh = osd_entry_new(objects, osd_partition_ref(txn->partition), txn->id, &txn->record);
 	if (!fresh) {
 		osd_partition_put(txn->partition);
 		return NULL;
@@ -237,6 +270,8 @@ struct osd_object *osd_cache_adopt(struct osd_txn *txn)
 		/* The record is still the present one.  One that is locked cannot change. */
 		enter(objects, fresh);
 		object = OSD_STEAL(fresh);
+		if (effect)
+			effect->arg = refer(object);
 	}
 	osd_unlock(&objects->cache_lock);
 	if (fresh) {

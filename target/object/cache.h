@@ -90,6 +90,8 @@ struct osd_object {
  * NULL: out of memory. */
 struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partition *partition,
 				 struct osd_object_id id, const struct osd_record *record);
+/* Takes over the fields of the record that change with it, and that no lock of the object guards. */
+void osd_entry_copy(struct osd_object *object, const struct osd_record *record);
 /* A file handle of the object of this record, with nothing open. */
 void osd_record_file_init(struct osd_tier_file *file, struct osd_tier *tier,
 			  const struct osd_place *place, const struct osd_record *record);
@@ -124,8 +126,8 @@ bool osd_cache_remove(struct osd_objects *objects, struct osd_object_id id, uint
 /* Called in the transaction that has put the record of a new object with an id that an earlier one may have had.  The
  * removal of that one is committed, and takes its entry out in a moment; until then nobody else finds it. */
 void osd_cache_supersede(struct osd_objects *objects, struct osd_object_id id);
-/* The entry, with a reference.  If there is none, it is made from the record at hand in txn.  NULL: out
- * of memory. */
+/* The entry, with a reference.  If there is none, it is made from the record at hand in txn.  If txn has changed that
+ * record and is aborted, the entry gets the committed one.  NULL: out of memory. */
 struct osd_object *osd_cache_adopt(struct osd_txn *txn);
 /* Takes out all entries of a partition and marks them removed. */
 void osd_cache_remove_partition(struct osd_objects *objects, const struct osd_partition *partition);

@@ -15,19 +15,15 @@ void osd_objects_watch_due(struct osd_objects *objects,
 
 /* ---- marks --------------------------------------------------------------------------------------- */
 
-static void tell(void *arg, bool committed)
+static void run_marked(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	struct osd_object *object = arg;
-
 	if (committed)
-		osd_due_tell(object->objects, object->id, 1);
-	osd_object_put(object);
+		osd_due_tell(txn->objects, effect->id, 1);
 }
 
 enum osd_status osd_due_mark(struct osd_txn *txn, struct osd_object_id id)
 {
 	enum osd_status status = osd_txn_take(txn, id, true);
-	struct osd_object *object;
 
 	if (status == OSD_OK && osd_txn_type(txn) != OSD_USER_OBJECT)
 		status = OSD_E_PARAM_FIELD;
@@ -35,8 +31,7 @@ enum osd_status osd_due_mark(struct osd_txn *txn, struct osd_object_id id)
 		return status;
 	txn->record.flags |= OSD_REC_DUE;
 	txn->dirty = true;
-	object = osd_cache_adopt(txn);
-	return object ? osd_txn_on_end(txn, tell, object) : OSD_E_NO_MEMORY;
+	return osd_txn_add_effect(txn, (struct osd_effect){.run = run_marked, .id = id});
 }
 
 enum osd_status osd_is_due(struct osd_txn *txn, struct osd_object_id id, bool *ret_due)

@@ -5,8 +5,8 @@
  * no change is lost by a crash, and one that never happened may be followed.  It is cleared in the transaction that
  * stores what the function says of the data, if these still have the version that it has seen.
  *
- * In memory, `due` says that the record has the flag.  A writer that finds it false commits the flag first.  It waits
- * there for the transaction that is clearing it, which has the record locked. */
+ * In memory, `due` says that the record has the flag.  The record may also have it alone.  A writer that finds `due`
+ * false commits the flag first.  It waits there for the transaction that is clearing it, which has the record locked. */
 #ifndef OSD_OBJECT_DUE_H
 #define OSD_OBJECT_DUE_H
 

@@ -42,6 +42,15 @@ void osd_entry_free(struct osd_object *object)
 	free(object);
 }
 
+void osd_entry_copy(struct osd_object *object, const struct osd_record *record)
+{
+	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
+	atomic_store(&object->stacked, record->flags & OSD_REC_STACKED);
+	atomic_store(&object->hooks, osd_record_hooks(record));
+	atomic_store(&object->max_length, record->max_length);
+	atomic_store(&object->tag, record->policy_tag);
+}
+
 struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partition *partition,
 				 struct osd_object_id id, const struct osd_record *record)
 {
@@ -71,8 +80,8 @@ struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partiti
 	atomic_store(&object->due, record->flags & OSD_REC_DUE);
 	atomic_store(&object->hooks, osd_record_hooks(record));
 	object->surrogate = record->flags & OSD_REC_SURROGATE;
-	atomic_store(&object->max_length, record->max_length);
-	atomic_store(&object->tag, record->policy_tag);
+	atomic_store(&object->due, record->flags & OSD_REC_DUE);
+	osd_entry_copy(object, record);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&object->times[i], record->times[i]);
 	osd_version_enter(object, record);

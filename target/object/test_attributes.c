@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* test_attributes.c -- attributes, quotas, collections, page forms and providers, on both stores.
  */
+#include "object/due.h"
 #include "object/page_provider.h"
 #include "object/test_support.h"
 
@@ -436,6 +437,55 @@ static void test_create_and_set(struct test_store *store)
 	CHECK_EQ(test_get(o, id_of(PID, id), 0x10000, 1, value, 8), 0);
 }
 
+static struct osd_txn *begin_and_set(struct osd_objects *o, struct osd_object_id id, uint32_t page,
+				     uint32_t number, uint64_t value, size_t width)
+{
+	struct osd_txn *txn = test_begin(o, 0);
+	uint8_t bytes[8];
+
+	osd_put_be(bytes, value, width);
+	OK(osd_attr_set(txn, id, page, number, bytes, width));
+	osd_put_be(bytes, 3, 8);
+	OK(osd_attr_set(txn, id, 1, 0x82, bytes, 8));
+	return txn;
+}
+
+/* The length makes an entry in memory from the record, which the transaction has changed. */
+static void test_nothing_stays_of_an_abort(struct test_store *store, struct osd_object_id id)
+{
+	struct osd_txn *txn = begin_and_set(store->objects, id, 2, 1, 5, 8);
+	struct osd_object_facts facts;
+	struct osd_object *object;
+
+	osd_txn_abort(txn);
+	OK(test_write(store->objects, id, 0, "0123456789", 10));
+	test_store_reopen(store);
+	txn = begin_and_set(store->objects, id, 5, 0x40000001, 77, 4);
+	OK(osd_object_get(store->objects, id, &object)); /* it may be in use meanwhile */
+	osd_txn_abort(txn);
+	osd_object_facts(object, &facts);
+	CHECK_EQ(facts.tag, 0);
+	osd_object_put(object);
+	test_store_reopen(store);
+	txn = begin_and_set(store->objects, id, 2, 1, 5, 8);
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+	CHECK_EQ(test_write(store->objects, id, 0, "0123456789", 10), OSD_E_QUOTA);
+	OK(test_set_number(store->objects, id, 2, 1, UINT64_MAX, 8));
+}
+
+/* It was never there. */
+static void test_due_mark_of_an_aborted_object(struct osd_objects *o, uint64_t pid)
+{
+	struct osd_txn *txn = test_begin(o, 0);
+	struct osd_object *object;
+	uint64_t id;
+
+	OK(osd_user_object_create(txn, pid, 0, 1, &id));
+	OK(osd_due_mark(txn, id_of(pid, id)));
+	osd_txn_abort(txn);
+	CHECK_EQ(osd_object_get(o, id_of(pid, id), &object), OSD_E_NO_OBJECT);
+}
+
 static void run(bool on_disk)
 {
 	struct osd_objects_stats before, after;
@@ -459,6 +509,7 @@ static void run(bool on_disk)
 	test_collections(&store, id_of(pid, id));
 	test_records(&store);
 	test_create_and_set(&store);
+	test_due_mark_of_an_aborted_object(store.objects, pid);
 	if (on_disk) {
 		osd_objects_stats(store.objects, &before);
 		test_store_reopen(&store);
@@ -466,6 +517,8 @@ static void run(bool on_disk)
 		CHECK_EQ(after.used_bytes, before.used_bytes);
 		CHECK_EQ(after.object_count, before.object_count);
 		check_text(store.objects, id_of(pid, id), 0x10003, 1, "inode", 5);
+		test_store_reopen(&store);
+		test_nothing_stays_of_an_abort(&store, id_of(pid, id));
 	}
 	OK(test_remove(store.objects, id_of(pid, id)));
 	test_store_release(&store);
