@@ -144,7 +144,10 @@ static bool find_in_txn(struct osd_txn *txn, uint64_t id, struct osd_partition *
 {
 	bool found = false;
 
-	for (struct osd_effect *effect = txn ? txn->effects : NULL; effect; effect = effect->next) {
+	/* A transaction may have very many effects, and this lookup is made for each of its objects. */
+	if (!txn || !txn->partitions_changed)
+		return false;
+	for (struct osd_effect *effect = txn->effects; effect; effect = effect->next) {
 		if (!effect->partition || effect->id.partition_id != id ||
 		    effect->id.object_id != 0)
 			continue;

@@ -86,6 +86,7 @@ static enum osd_status make(struct osd_txn *txn, struct osd_root_record *root,
 	partition = osd_partition_new(*ret_id, &record);
 	if (!partition)
 		return OSD_E_NO_MEMORY;
+	txn->partitions_changed = true;
 	return osd_txn_add_effect(txn, (struct osd_effect){.run = osd_partition_created,
 							   .id = {*ret_id, 0},
 							   .partition = partition});
@@ -141,6 +142,7 @@ enum osd_status osd_partition_remove(struct osd_txn *txn, uint64_t partition_id,
 	status = osd_kv_remove(txn->kv, OSD_KV_PARTITIONS, osd_key_bytes(&key));
 	if (status == OSD_OK)
 		status = osd_key_put(txn->kv, OSD_KV_META, &dead, "", 0);
+	txn->partitions_changed = true;
 	if (status == OSD_OK)
 		status = osd_txn_add_effect(txn, (struct osd_effect){.run = osd_partition_removed,
 								     .id = id,

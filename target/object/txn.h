@@ -52,6 +52,7 @@ struct osd_txn {
 	const char *principal; /* osd_txn_act_for */
 	uint64_t weight;
 	struct osd_effect *effects, **last_effect;
+	bool partitions_changed;   /* in effects: it has made or removed one (partition.c) */
 	struct osd_effect *charge; /* in effects: the last one used (quota.c); NULL: none */
 	struct {
 		struct osd_index_change *list; /* owned; applied last (index_keep.c) */
