@@ -298,13 +298,27 @@ static void run_marked(struct osd_txn *txn, struct osd_effect *effect, bool comm
 		osd_raise_to(&effect->partition->id_mark, effect->value);
 }
 
-/* No id is given out twice, so the store must keep the greatest one when its object is removed. */
+/* Reads the mark, and locks it for this transaction.  *ret_mark 0: there is none. */
+static enum osd_status lock_id_mark(struct osd_txn *txn, const struct osd_key *key,
+				    uint64_t *ret_mark)
+{
+	uint8_t bytes[8] = {0};
+	size_t length;
+	enum osd_status status = osd_kv_get(txn->objects->kv, txn->kv, OSD_KV_META,
+					    osd_key_bytes(key), OSD_KV_RMW, bytes, 8, &length);
+
+	*ret_mark = osd_get_be(bytes, 8);
+	return status == OSD_E_NO_OBJECT ? OSD_OK : status;
+}
+
+/* No id is given out twice, so the store must keep the greatest one when its object is removed.  Earlier releases let
+ * any requested id move the mark, so one from OSD_IDS_COUNTED on does not count (recovery.c). */
 static enum osd_status keep_id_mark(struct osd_txn *txn)
 {
 	struct osd_partition *partition = txn->partition;
 	struct osd_key key =
 		osd_key_meta_partition(OSD_META_ID_MARK, partition->id, partition->incarnation);
-	uint64_t next = atomic_load(&partition->next_object_id);
+	uint64_t next, mark;
 	enum osd_status status;
 	uint8_t bytes[8];
 
@@ -312,7 +326,12 @@ static enum osd_status keep_id_mark(struct osd_txn *txn)
 		return OSD_OK;
 	if (txn->id.object_id >= OSD_IDS_COUNTED)
 		return OSD_OK;
-	next = OSD_MAX(next, txn->id.object_id + 1);
+	status = lock_id_mark(txn, &key, &mark);
+	if (status != OSD_OK)
+		return status;
+	next = OSD_MAX(atomic_load(&partition->next_object_id), txn->id.object_id + 1);
+	if (mark <= OSD_IDS_COUNTED)
+		next = OSD_MAX(next, mark);
 	status = osd_txn_add_effect(
 		txn, (struct osd_effect){.run = run_marked, .value = next, .partition = partition});
 	if (status != OSD_OK)
