@@ -126,9 +126,9 @@ static enum osd_status set_plain_length(struct osd_txn *txn, uint64_t length)
 
 static void run_quotas(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	(void)txn;
 	if (committed)
-		osd_partition_apply_quotas(effect->partition, effect->arg);
+		osd_partition_apply_quotas(txn->objects, effect->partition, effect->arg,
+					   effect->value);
 	free(effect->arg);
 }
 
@@ -179,24 +179,16 @@ static enum osd_status set_partition_quota(struct osd_txn *txn, const struct osd
 	}
 	*copy = record;
 	effect->arg = copy;
+	effect->value = osd_record_change(txn->objects);
 	effect->partition = osd_partition_ref(txn->partition);
 	effect->id = (struct osd_object_id){txn->id.partition_id, UINT64_MAX};
 	return OSD_OK;
 }
 
-static void run_max_length(struct osd_txn *txn, struct osd_effect *effect, bool committed)
-{
-	struct osd_object *object = osd_cache_changed(txn, effect, committed);
-
-	if (object)
-		atomic_store(&object->max_length, effect->value);
-	osd_object_put(object);
-}
-
 static enum osd_status set_max_length(struct osd_txn *txn, uint64_t value)
 {
 	enum osd_status status = osd_txn_add_effect(
-		txn, (struct osd_effect){.run = run_max_length, .id = txn->id, .value = value});
+		txn, (struct osd_effect){.run = osd_cache_record_changed, .id = txn->id});
 
 	if (status != OSD_OK)
 		return status;
@@ -234,11 +226,7 @@ static enum osd_status set_clock(struct osd_txn *txn, uint64_t value)
 
 static void run_tag(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	struct osd_object *object = osd_cache_changed(txn, effect, committed);
-
-	if (object)
-		atomic_store(&object->tag, (uint32_t)effect->value);
-	osd_object_put(object);
+	osd_cache_record_changed(txn, effect, committed);
 	if (committed)
 		osd_note_policy_change(txn->objects);
 }
@@ -246,8 +234,8 @@ static void run_tag(struct osd_txn *txn, struct osd_effect *effect, bool committ
 static enum osd_status set_tag(struct osd_txn *txn, uint64_t value)
 {
 	uint32_t page = osd_page_base(osd_txn_type(txn)) + OSD_REL_SECURITY;
-	enum osd_status status = osd_txn_add_effect(
-		txn, (struct osd_effect){.run = run_tag, .id = txn->id, .value = value});
+	enum osd_status status =
+		osd_txn_add_effect(txn, (struct osd_effect){.run = run_tag, .id = txn->id});
 
 	if (status != OSD_OK)
 		return status;

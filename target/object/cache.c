@@ -232,6 +232,15 @@ static void refresh(struct osd_object *object)
 	} while (atomic_load(counter) != removals);
 }
 
+void osd_cache_record_changed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
+{
+	struct osd_object *object = osd_cache_changed(txn, effect, committed);
+
+	if (object)
+		refresh(object);
+	osd_object_put(object);
+}
+
 /* effect: arg is the entry (owned reference), made from a record that the transaction may have changed. */
 static void run_adopted(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {

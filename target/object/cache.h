@@ -115,6 +115,9 @@ void osd_cache_release(struct osd_objects *objects);
  * updated; NULL: there is none, or nothing was committed. */
 struct osd_object *osd_cache_changed(struct osd_txn *txn, const struct osd_effect *effect,
 				     bool committed);
+/* An effect of such a transaction that is enough for max_length, tag and hooks: the entry gets those of the record.  Two
+ * transactions may come here in the other order than they were committed in. */
+void osd_cache_record_changed(struct osd_txn *txn, struct osd_effect *effect, bool committed);
 /* The entry if it is in memory, with a reference. */
 struct osd_object *osd_cache_find(struct osd_objects *objects, struct osd_object_id id);
 /* The entry of an object of any type, with a reference.  It is read from the store if necessary. */

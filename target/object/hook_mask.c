@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* hook_mask.c -- which events have hooks, in memory (hooks.h).  A mask in memory is one number: the mask in its low
  * byte, and above it the number of the change that made it.  A change takes its number while it has the values locked,
- * so of two that end at the same time the later one stays. */
+ * so of two that end at the same time the later one stays.  An object's mask is that of its record, without a number
+ * (osd_cache_record_changed). */
 #include "object/internal.h"
 
 #include "base/util.h"

@@ -89,20 +89,15 @@ static enum osd_status find_mask(struct osd_objects *objects, struct osd_kv_txn 
 /* effect: value the new number. */
 static void run_hooks(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
-	struct osd_object *object;
-
 	if (!committed)
 		return;
 	atomic_store(&txn->objects->hooked, true);
-	if (effect->id.object_id) {
-		object = osd_cache_changed(txn, effect, committed);
-		if (object)
-			osd_hook_mask_keep(&object->hooks, effect->value);
-		osd_object_put(object);
-	} else {
-		osd_hook_mask_keep(effect->partition ? &effect->partition->hooks : &txn->objects->hooks,
-			   effect->value);
-	}
+	if (effect->id.object_id)
+		osd_cache_record_changed(txn, effect, committed);
+	else
+		osd_hook_mask_keep(effect->partition ? &effect->partition->hooks
+						     : &txn->objects->hooks,
+				   effect->value);
 }
 
 static enum osd_status note_change(struct osd_txn *txn)

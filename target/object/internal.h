@@ -117,6 +117,9 @@ struct osd_objects {
 	_Atomic uint8_t isolation;				 /* the same */
 	_Atomic uint64_t stacked, stack_numbers; /* stack.h */
 	_Atomic uint64_t hooks, hook_changes;			 /* hooks.c */
+	/* Numbers of changes of the root's record and of partitions', each taken while the record is locked. */
+	_Atomic uint64_t record_changes;
+	uint64_t root_change; /* under partitions_lock: the one that root is of */
 	_Atomic bool hooked; /* some object, partition or the root may have hooks */
 	_Atomic uint64_t stack_changes;				 /* the same */
 	_Atomic uint64_t root_times[OSD_T_COUNT];

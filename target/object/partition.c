@@ -23,6 +23,19 @@ static void init_tallies(struct osd_partition *partition)
 		(struct osd_tally){.of = OSD_TALLY_COLLECTIONS, .known = true, .stays = true};
 }
 
+static void copy_quotas(struct osd_partition *partition, const struct osd_partition_record *record)
+{
+	atomic_store(&partition->max_length, record->quotas.max_length);
+	atomic_store(&partition->data.capacity, record->quotas.capacity);
+	atomic_store(&partition->data.count_limit, record->quotas.object_count);
+	atomic_store(&partition->apart.capacity,
+		     OSD_MAX(record->quotas.capacity, OSD_APART_BYTES_LEAST));
+	atomic_store(&partition->apart.count_limit, OSD_NO_LIMIT);
+	atomic_store(&partition->collections_limit, (uint32_t)record->quotas.collections);
+	atomic_store(&partition->bypass, record->bypass);
+	atomic_store(&partition->user_tag, record->user_tag);
+}
+
 struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_record *record)
 {
 	struct osd_partition *partition = calloc(1, sizeof(*partition));
@@ -36,7 +49,7 @@ struct osd_partition *osd_partition_new(uint64_t id, const struct osd_partition_
 	init_tallies(partition);
 	for (size_t i = 0; i < OSD_T_COUNT; i++)
 		atomic_store(&partition->times[i], record->times[i]);
-	osd_partition_apply_quotas(partition, record);
+	copy_quotas(partition, record);
 	return partition;
 }
 
@@ -49,18 +62,21 @@ void osd_partition_put(struct osd_partition *partition)
 	free(partition);
 }
 
-void osd_partition_apply_quotas(struct osd_partition *partition,
-				const struct osd_partition_record *record)
+uint64_t osd_record_change(struct osd_objects *objects)
 {
-	atomic_store(&partition->max_length, record->quotas.max_length);
-	atomic_store(&partition->data.capacity, record->quotas.capacity);
-	atomic_store(&partition->data.count_limit, record->quotas.object_count);
-	atomic_store(&partition->apart.capacity,
-		     OSD_MAX(record->quotas.capacity, OSD_APART_BYTES_LEAST));
-	atomic_store(&partition->apart.count_limit, OSD_NO_LIMIT);
-	atomic_store(&partition->collections_limit, (uint32_t)record->quotas.collections);
-	atomic_store(&partition->bypass, record->bypass);
-	atomic_store(&partition->user_tag, record->user_tag);
+	return atomic_fetch_add(&objects->record_changes, 1) + 1;
+}
+
+/* Two changes may come here in the other order than they were committed in. */
+void osd_partition_apply_quotas(struct osd_objects *objects, struct osd_partition *partition,
+				const struct osd_partition_record *record, uint64_t change)
+{
+	osd_write_lock(&objects->partitions_lock);
+	if (change > partition->quotas_change) {
+		partition->quotas_change = change;
+		copy_quotas(partition, record);
+	}
+	osd_rw_unlock(&objects->partitions_lock);
 }
 
 void osd_partition_insert(struct osd_objects *objects, struct osd_partition *partition)

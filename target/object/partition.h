@@ -55,6 +55,7 @@ struct osd_partition {
 	_Atomic uint64_t head_bytes[2]; /* of used_bytes in heads, by enum osd_tier_head_on */
 	_Atomic uint64_t next_object_id;
 	_Atomic uint64_t id_mark;    /* as in OSD_META_ID_MARK */
+	uint64_t quotas_change;	     /* under partitions_lock: of quotas, bypass, tag */
 	_Atomic uint64_t max_length; /* quota */
 	_Atomic uint32_t collections_limit;
 	_Atomic uint8_t bypass;
@@ -131,9 +132,11 @@ enum osd_status osd_partition_store(struct osd_txn *txn, struct osd_partition *p
 /* Read the root record for a change, and write it. */
 enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_root);
 enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record *root);
-/* Once committed: quotas, bypass and tag in memory become the record's. */
-void osd_partition_apply_quotas(struct osd_partition *partition,
-				const struct osd_partition_record *record);
+/* The number of a change of the root's record or a partition's.  Called while the record is held for writing. */
+uint64_t osd_record_change(struct osd_objects *objects);
+/* Once committed: quotas, bypass and tag in memory become the record's, unless those of a later change have. */
+void osd_partition_apply_quotas(struct osd_objects *objects, struct osd_partition *partition,
+				const struct osd_partition_record *record, uint64_t change);
 /* OSD_E_NOT_EMPTY: it has user objects or collections. apart_too: jobs that stand apart count, too. */
 enum osd_status osd_partition_check_empty(struct osd_txn *txn,
 					  const struct osd_partition *partition, bool apart_too);

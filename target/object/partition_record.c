@@ -73,14 +73,18 @@ enum osd_status osd_root_hold(struct osd_txn *txn, struct osd_root_record *ret_r
 
 static void run_root_changed(struct osd_txn *txn, struct osd_effect *effect, bool committed)
 {
+	struct osd_objects *objects = txn->objects;
 	struct osd_root_record *root = effect->arg;
 
 	if (committed) {
-		osd_write_lock(&txn->objects->partitions_lock);
-		txn->objects->root = *root;
-		atomic_store(&txn->objects->epoch, root->epoch);
-		atomic_store(&txn->objects->isolation, root->isolation);
-		osd_rw_unlock(&txn->objects->partitions_lock);
+		osd_write_lock(&objects->partitions_lock);
+		if (effect->value > objects->root_change) { /* else a later one is there */
+			objects->root_change = effect->value;
+			objects->root = *root;
+			atomic_store(&objects->epoch, root->epoch);
+			atomic_store(&objects->isolation, root->isolation);
+		}
+		osd_rw_unlock(&objects->partitions_lock);
 	}
 	free(root);
 }
@@ -98,6 +102,7 @@ enum osd_status osd_root_store(struct osd_txn *txn, const struct osd_root_record
 	}
 	*copy = *root;
 	effect->arg = copy;
+	effect->value = osd_record_change(txn->objects);
 	osd_root_record_encode(root, bytes);
 	return osd_key_put(txn->kv, OSD_KV_META, &key, bytes, sizeof(bytes));
 }

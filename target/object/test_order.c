@@ -8,6 +8,8 @@
 
 #define PID UINT64_C(0x10000)
 
+static const struct osd_object_id root, partition = {PID, 0};
+
 /* What another thread does meanwhile. */
 struct other {
 	struct osd_objects *objects;
@@ -29,6 +31,88 @@ static void run_other(const struct other *other)
 
 	CHECK_EQ(pthread_create(&thread, NULL, other_main, &copy), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void when_committed(void *arg, bool committed)
+{
+	CHECK(committed);
+	run_other(arg);
+}
+
+/* Sets the attribute; the other transaction comes between the commit and the change of memory. */
+static void set_before(struct osd_objects *objects, void (*fn)(struct osd_objects *objects),
+		       struct osd_object_id id, uint32_t page, uint32_t number, uint64_t value,
+		       size_t width)
+{
+	struct other other = {objects, fn};
+	struct osd_txn *txn = test_begin(objects, 0);
+	uint8_t bytes[8];
+
+	osd_put_be(bytes, value, width);
+	OK(osd_txn_on_end(txn, when_committed, &other));
+	OK(osd_attr_set(txn, id, page, number, bytes, width));
+	OK(osd_txn_commit(txn, OSD_COMMIT_PROCESS));
+}
+
+static void limit_objects(struct osd_objects *objects)
+{
+	OK(test_set_number(objects, partition, 0x30000002, 0x10002, 1, 8));
+}
+
+static void test_quotas(struct osd_objects *objects)
+{
+	uint64_t id;
+
+	set_before(objects, limit_objects, partition, 0x30000002, 0x10001, 1 << 20, 8);
+	OK(test_create(objects, PID, 0, &id));
+	CHECK_EQ(test_create(objects, PID, 0, &id), OSD_E_QUOTA);
+	OK(test_set_number(objects, partition, 0x30000002, 0x10002, UINT64_MAX, 8));
+}
+
+static void limit_partitions(struct osd_objects *objects)
+{
+	OK(test_set_number(objects, root, 0x90000002, 0x20002, 1, 8));
+}
+
+static void test_root(struct osd_objects *objects)
+{
+	set_before(objects, limit_partitions, root, 0x90000002, 0x10001, 1 << 20, 8);
+	CHECK_EQ(test_get_number(objects, root, 0x90000002, 0x20002), 1);
+	OK(test_set_number(objects, root, 0x90000002, 0x20002, UINT64_MAX, 8));
+}
+
+static struct osd_object_id tagged = {PID, 0};
+
+static uint32_t tag_in_memory(struct osd_objects *objects)
+{
+	struct osd_object_facts facts;
+	struct osd_object *object;
+
+	OK(osd_object_get(objects, tagged, &object));
+	osd_object_facts(object, &facts);
+	osd_object_put(object);
+	return facts.tag;
+}
+
+static void revoke_tag(struct osd_objects *objects)
+{
+	OK(test_set_number(objects, tagged, 5, 0x40000001, 6, 4));
+	CHECK_EQ(tag_in_memory(objects), 6);
+}
+
+/* With the object in memory before, and not. */
+static void test_tag(struct test_store *store)
+{
+	for (int in_memory = 0; in_memory < 2; in_memory++) {
+		OK(test_create(store->objects, PID, 0, &tagged.object_id));
+		test_store_reopen(store);
+		if (in_memory)
+			CHECK_EQ(tag_in_memory(store->objects), 0);
+		set_before(store->objects, revoke_tag, tagged, 5, 0x40000001, 5, 4);
+		CHECK_EQ(tag_in_memory(store->objects), 6);
+		test_store_reopen(store);
+		CHECK_EQ(tag_in_memory(store->objects), 6);
+	}
 }
 
 /* ---- the mark of ids ------------------------------------------------------------------------- */
@@ -117,6 +201,9 @@ int main(void)
 	test_store_init(&store, true);
 	test_store_open(&store);
 	OK(test_partition(store.objects, PID, &pid));
+	test_quotas(store.objects);
+	test_root(store.objects);
+	test_tag(&store);
 	test_id_mark(&store);
 	test_own_partitions(store.objects);
 	test_store_release(&store);
