@@ -42,6 +42,8 @@ static enum osd_status charge_growth(struct osd_txn *txn, struct osd_object *obj
 	enum osd_status untrimmed = atomic_load(&object->untrimmed);
 
 	*ret_charged = 0;
+	if (object->unmeasured)
+		return OSD_E_MEDIUM;
 	if (length <= before)
 		return OSD_OK;
 	if (length > txn->record.max_length)

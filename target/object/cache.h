@@ -54,6 +54,9 @@ struct osd_object {
 	_Atomic uint64_t reserved_bytes, recorded_length; /* as committed */
 	_Atomic uint64_t generation, spare_generation;
 	_Atomic bool has_files, length_rules;
+	/* Its reservation was open when the store was opened, and its files could not be read: so its length is
+	 * not known, and its data cannot be used before the next opening.  Constant after recovery. */
+	bool unmeasured;
 	/* enum osd_status: why the files do not fit the length.  They may have bytes beyond it, which are
 	 * cut before it grows.  OSD_OK: they fit. */
 	_Atomic unsigned char untrimmed;

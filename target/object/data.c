@@ -16,6 +16,8 @@
 enum osd_status osd_object_lock(struct osd_object *object, struct osd_range *range, uint64_t offset,
 				uint64_t end, bool to_end)
 {
+	if (object->unmeasured)
+		return OSD_E_MEDIUM;
 	osd_lock(&object->mutex);
 	for (;;) {
 		uint64_t length = atomic_load(&object->length);
@@ -53,6 +55,8 @@ enum osd_status osd_object_lock_read(struct osd_object *object, struct osd_range
 {
 	enum osd_status status = OSD_OK;
 
+	if (object->unmeasured)
+		return OSD_E_MEDIUM;
 	if (nowait && !osd_trylock(&object->mutex))
 		return OSD_E_WOULD_BLOCK;
 	if (!nowait)

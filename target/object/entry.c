@@ -75,10 +75,7 @@ struct osd_object *osd_entry_new(struct osd_objects *objects, struct osd_partiti
 	object->spare_generation = record->spare_generation;
 	object->has_files = record->flags & OSD_REC_HAS_FILES;
 	object->length_rules = record->flags & OSD_REC_LENGTH_RULES;
-	atomic_store(&object->unfinished, record->flags & OSD_REC_UNFINISHED);
-	atomic_store(&object->stacked, record->flags & OSD_REC_STACKED);
-	atomic_store(&object->due, record->flags & OSD_REC_DUE);
-	atomic_store(&object->hooks, osd_record_hooks(record));
+	object->unmeasured = record->reserved_bytes != record->length && !object->length_rules;
 	object->surrogate = record->flags & OSD_REC_SURROGATE;
 	atomic_store(&object->due, record->flags & OSD_REC_DUE);
 	osd_entry_copy(object, record);
@@ -134,7 +131,7 @@ bool osd_object_is_settled_but_times(struct osd_object *object)
 
 bool osd_object_is_settled(struct osd_object *object)
 {
-	return atomic_load(&object->removed) ||
+	return atomic_load(&object->removed) || object->unmeasured ||
 	       (!atomic_load(&object->times_dirty) && !atomic_load(&object->version_stale) &&
 		osd_object_is_settled_but_times(object));
 }

@@ -5,9 +5,11 @@
 #include "object/internal.h"
 #include "object/view_impl.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "object/value_index.h"
 #include "wire/cursor.h"
@@ -279,41 +281,70 @@ static enum osd_status longest_without_head(struct osd_object *object,
 	return OSD_OK;
 }
 
+/* What the files say.  If a device fails, the record's length is the right one, except if a reservation was open: then
+ * the object stays unmeasured, and the record stays open. */
+static enum osd_status measure(struct osd_object *object, struct osd_data_stat *ret_stat)
+{
+	uint64_t length = atomic_load(&object->length);
+	enum osd_status status = osd_tier_stat(&object->file, true, ret_stat);
+
+	if (status == OSD_E_NO_OBJECT) {
+		/* Bytes that were stored before are lost with the file, and no READ takes them for zeros. */
+		*ret_stat = (struct osd_data_stat){.size = object->length_rules ? 0 : length};
+		status = OSD_OK;
+	}
+	if (status == OSD_E_HEAD_ABSENT)
+		status = longest_without_head(object, ret_stat);
+	if (osd_status_is_medium(status) && !object->unmeasured) {
+		*ret_stat = (struct osd_data_stat){.size = length};
+		object->untrimmed = object->length_rules ? status : OSD_OK;
+		status = OSD_OK;
+	}
+	if (status == OSD_OK)
+		object->unmeasured = false;
+	return status;
+}
+
 /* The entry begins with the record's length.  Then the files correct the length, or are cut to it. */
+static enum osd_status settle_measured(struct osd_object *object, uint64_t size)
+{
+	uint64_t before = atomic_load(&object->length);
+	enum osd_status status;
+
+	if (!object->length_rules) {
+		osd_object_set_length(object, size);
+		osd_charge_committed(object->objects, object->account, size - before);
+	} else if (size != before) {
+		object->untrimmed = OSD_E_MEDIUM; /* until it is settled, which is next */
+	}
+	status = osd_object_make_due(object); /* its version may be another one than before */
+	if (status != OSD_OK)
+		return status;
+	atomic_store(&object->times_dirty, true);
+	return osd_object_settle(object, true, false);
+}
+
+/* An object whose files cannot be read or cut is settled at the opening that can. */
 static enum osd_status settle_after_crash(struct osd_objects *objects, struct osd_object_id id)
 {
-	struct osd_object *object;
+	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct osd_data_stat stat;
 	enum osd_status status = osd_cache_get(objects, id, &object);
 
 	if (status != OSD_OK)
 		return status;
-	status = osd_tier_stat(&object->file, true, &stat);
-	if (status == OSD_E_NO_OBJECT) {
-		/* Bytes that were stored before are lost with the file, and no READ takes them for zeros. */
-		stat = (struct osd_data_stat){
-			.size = object->length_rules ? 0 : atomic_load(&object->length)};
-		status = OSD_OK;
-	}
-	if (status == OSD_E_HEAD_ABSENT)
-		status = longest_without_head(object, &stat);
-	if (status == OSD_OK && !object->length_rules) {
-		uint64_t before = atomic_load(&object->length);
-
-		osd_object_set_length(object, stat.size);
-		osd_charge_committed(objects, object->account, stat.size - before);
-	} else if (status == OSD_OK && stat.size != atomic_load(&object->length)) {
-		object->untrimmed = OSD_E_MEDIUM; /* until it is settled, which is next */
-	}
+	status = measure(object, &stat);
 	if (status == OSD_OK)
-		status = osd_object_make_due(object); /* its version may be another one than before */
-	if (status == OSD_OK) {
-		atomic_store(&object->times_dirty, true);
-		status = osd_object_settle(object, true, false);
-	}
-	osd_object_put(object);
-	return status == OSD_E_HEAD_ABSENT ? OSD_OK
-					   : status; /* at the opening that finds the head */
+		status = settle_measured(object, stat.size);
+	if (status == OSD_E_HEAD_ABSENT)
+		return OSD_OK;
+	if (!osd_status_is_medium(status) ||
+	    !(object->unmeasured || object->untrimmed || object->spare_left))
+		return status;
+	osd_error("object 0x%" PRIx64 "/0x%" PRIx64 ": its files fail: %s; repair the device, then "
+		  "start the target again",
+		  id.partition_id, id.object_id, osd_status_info(status)->meaning);
+	return OSD_OK;
 }
 
 static enum osd_status load_objects(struct osd_objects *objects)

@@ -14,6 +14,8 @@ static enum osd_status share_locked(struct osd_object *object, struct osd_share 
 {
 	enum osd_status status;
 
+	if (object->unmeasured)
+		return OSD_E_MEDIUM;
 	share->length = atomic_load(&object->length);
 	share->data_version = osd_version_of(object);
 	share->head_bytes = object->file.head_bytes;

@@ -21,9 +21,9 @@ from iosd_host.cli import store as tools
 from iosd_host.store_tools.format.superblock import Superblock
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.types import ObjectRef
+from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
-from pyosd.wire.cdb import Options
+from pyosd.wire.cdb import AttributeLists, Options
 from pyosd.wire.reply import Reply
 from tests.expect import OK, Outcome, check
 from tests.harness import Harness, StartFailed
@@ -312,6 +312,50 @@ def test_absent_at_start(store: TwoRoots, harness: Harness, obj: ObjectRef) -> N
     assert harness.osd.read(obj, 0, LONG) == OLD * HEAD + NEW * HEAD + OLD * HEAD
     assert harness.osd.read(small, 0, 20) == OLD * 10
     assert harness.osd.read(late, 0, LONG) == bytes(3) + NEW * HEAD
+    harness.finish()
+    result = CliRunner().invoke(tools.check, ["--data", str(store.data), "--ssd", str(store.ssd)])
+    assert result.exit_code == 0, result.output
+    harness.start()
+
+
+@pytest.mark.parametrize("works", ["after a start", "while it runs"])
+def test_a_file_cannot_be_read_at_start(
+    store: TwoRoots, harness: Harness, obj: ObjectRef, works: str
+) -> None:
+    """After a kill: its object fails, others are served; later nothing is missing."""
+    partition = obj.partition_id
+    small = harness.osd.create_and_write(partition, OLD * 10)
+    cut = harness.osd.create_and_write(partition, OLD * LONG)
+    shorter = AttributeValue(*LOGICAL_LENGTH, (HEAD + 5).to_bytes(8, "big"))
+    harness.osd.set_attributes(cut, [shorter])
+    harness.osd.append(obj, OLD * LONG)
+    harness.kill()  # so the length of the first is only in its files
+    store.slow_one.break_(names=errno.EIO)
+    harness.start()
+    osd = harness.osd
+    assert osd.read(small, 0, 10) == OLD * 10
+    assert osd.read(cut, 0, HEAD) == OLD * HEAD
+    assert failed_at(osd.reply(rq.read(cut, HEAD, 1))) == HEAD
+    empty = AttributeValue(*LOGICAL_LENGTH, bytes(8))
+    for request in (
+        rq.read(obj, 0, 10),
+        rq.write(obj, 0, NEW),
+        rq.append(obj, NEW),
+        rq.set_attributes(obj, attributes=AttributeLists((), (empty,))),
+    ):
+        check(osd.reply(request), FAILED)
+    late = osd.create_and_write(partition, NEW * 10)
+    doomed = osd.create_and_write(partition, NEW * 10)
+    osd.remove(doomed)
+    if works == "while it runs":
+        store.slow_one.mend()
+        osd.flush_osd()
+        check(osd.reply(rq.read(obj, 0, 10)), FAILED)
+    harness.finish()
+    store.slow_one.mend()
+    harness.start()
+    for whole, data in ((obj, OLD * 2 * LONG), (cut, OLD * (HEAD + 5)), (late, NEW * 10)):
+        assert harness.osd.read(whole, 0, 3 * LONG) == data
     harness.finish()
     result = CliRunner().invoke(tools.check, ["--data", str(store.data), "--ssd", str(store.ssd)])
     assert result.exit_code == 0, result.output
