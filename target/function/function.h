@@ -131,11 +131,11 @@ enum osd_status osd_function_replaced(struct osd_functions *functions, struct os
 				      struct osd_function *ret_other);
 /* Makes the function active, or replaces the version that was.  replaced: what osd_function_replaced said, or NULL.
  * That other function is stored again at the same moment; OSD_E_BUSY: by now, yet another one has the alias.
- * compiled: an earlier ret_compile->code with its machine code (osd_function_code_compiled), or NULL.  Not inside a transaction.  OSD_E_WOULD_BLOCK: the code must be
- * compiled, see *ret_compile; with ret_compile NULL it is activated without.  OSD_E_NO_OBJECT;
- * OSD_E_FUNCTION_ENGINE: no pool has its engine; OSD_E_CDB_FIELD: it has no code, or too much; OSD_E_CONTRACT:
- * its contract contradicts itself; OSD_E_FUNCTION_ALIAS: another active
- * function of the partition has its alias; OSD_E_QUOTA: too many are active; OSD_E_FUNCTION_UNSIGNED,
+ * compiled: an earlier ret_compile->code with its machine code (osd_function_code_compiled), or NULL.  Not inside
+ * a transaction.  OSD_E_WOULD_BLOCK: the code must be compiled, see *ret_compile; with ret_compile NULL it is
+ * activated without.  OSD_E_NO_OBJECT; OSD_E_FUNCTION_ENGINE: no pool has its engine; OSD_E_CDB_FIELD: it has no
+ * code, or too much; OSD_E_CONTRACT: its contract contradicts itself; OSD_E_FUNCTION_ALIAS: another active function
+ * of the partition has its alias; OSD_E_QUOTA: too many are active; OSD_E_FUNCTION_UNSIGNED,
  * OSD_E_FUNCTION_SIGNATURE, OSD_E_FUNCTION_SIGNER: function/signing.h. */
 enum osd_status osd_function_activate(struct osd_functions *functions, struct osd_object_id id,
 				      const struct osd_function *replaced,
