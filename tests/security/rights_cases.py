@@ -15,7 +15,13 @@ from tests.conformance import wire as w
 from tests.conformance.commands import BY_NAME
 from tests.conformance.guard import SET_MASTER_KEY
 from tests.conformance.lu import Answer
-from tests.conformance.suite.instances import HOLD_JOB, copy_source, query_list
+from tests.conformance.suite.instances import (
+    FUNCTIONS,
+    HOLD_JOB,
+    call_parameters,
+    copy_source,
+    query_list,
+)
 from tests.fields import replace
 from tests.security import rights_model as m
 from tests.security.rights_estate import APPLICATION, BASES, FROZEN_MASK, TAG, Estate, seed_of
@@ -248,6 +254,26 @@ def exec_in(thing: m.Thing, surrogate: int | None = None) -> Sent:
     gets = ((m.CURRENT_COMMAND, 3), (m.CURRENT_COMMAND, 4))
     sent = simple("EXEC", thing, length=len(code), byte11=0x80, segment=part, data=code, gets=gets)
     return replace(sent, ask=sent.ask.but(surrogate=surrogate), after=cancel)
+
+
+def function(t: Estate) -> int:
+    """An active function, whose partition demands ALLDATA of requests to itself."""
+    t.good(w.Request(0x888B, FUNCTIONS))
+    t.give_keys(FUNCTIONS)
+    oid = t.new_object(FUNCTIONS, content=b"def main(args): return args\n")
+    t.good(w.Request(0x8F83, FUNCTIONS, oid))
+    return oid
+
+
+def call_in(t: Estate, thing: m.Thing) -> Sent:
+    """A call that is accepted but held."""
+    oid = t.keep_for_ever("function", lambda: function(t))
+    part = w.segment(0x8F82, w.descriptor(0xF081, call_parameters(oid)))
+    gets = ((m.CURRENT_COMMAND, 3), (m.CURRENT_COMMAND, 4))
+    sent = simple(
+        "EXECUTE FUNCTION", thing, length=4, byte11=0x80, segment=part, data=b"args", gets=gets
+    )
+    return replace(sent, after=cancel)
 
 
 def set_key(t: Estate, pid: int) -> Sent:
@@ -581,6 +607,8 @@ def exec_shapes(seconds: Sequence[int]) -> Iterator[Shape]:
     }
     for name, zone in zones.items():
         yield Shape(f"EXEC in {name}", lambda t, pid, zone=zone: exec_in(zone(t, pid)), "zone")  # type: ignore[misc]
+        call = f"EXECUTE FUNCTION in {name}"
+        yield Shape(call, lambda t, pid, zone=zone: call_in(t, zone(t, pid)), "zone")  # type: ignore[misc]
     for method, second in enumerate(seconds):
         yield Shape(
             "EXEC in a partition",

@@ -116,14 +116,18 @@ def function(t: LogicalUnit) -> int:
     return t.object(b"def main(args): return args\n", FUNCTIONS)
 
 
-def held_call(t: LogicalUnit) -> Request:
-    """A call of an active function, by its id and as a job that is held."""
-    oid = function(t)
-    t.good(Request(0x8F83, FUNCTIONS, oid))
+def call_parameters(oid: int) -> bytes:
+    """Of a call by the function's id, as a job that is held."""
     value = struct.pack(">QQHH", FUNCTIONS, oid, 1, 0)
     parameters = struct.pack(">HH", 1, 2) + struct.pack(">HHII4x", 17, 1, 4, 1)
-    parameters += struct.pack(">HHI", 25, 1, len(value)) + value + bytes(-len(value) % 8)
-    part = w.segment(0x8F82, w.descriptor(0xF081, parameters))
+    return parameters + struct.pack(">HHI", 25, 1, len(value)) + value + bytes(-len(value) % 8)
+
+
+def held_call(t: LogicalUnit) -> Request:
+    """A call of an active function."""
+    oid = function(t)
+    t.good(Request(0x8F83, FUNCTIONS, oid))
+    part = w.segment(0x8F82, w.descriptor(0xF081, call_parameters(oid)))
     return Request(0x8F82, t.pid, length=4, byte11=0x80, segment=part, data=b"args")
 
 
