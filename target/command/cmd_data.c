@@ -33,12 +33,14 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 {
 	const struct osd_cdb *cdb = &ctx->request->decoded;
 	struct osd_descriptor descriptor = {.length = 0};
-	bool scattered = osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor);
+	bool scattered = cdb->continuation_length &&
+			 osd_continuation_find(&ctx->continuation, OSD_DESC_SG_LIST, &descriptor);
 	OSD_CLEANUP_FREE struct osd_piece *pieces =
 		malloc((descriptor.length / OSD_SG_ENTRY + 1) * sizeof(*pieces));
 	struct osd_sg_list list;
 	enum osd_status status = OSD_OK;
-	size_t count = scattered ? 0 : 1;
+	bool compared = !cdb->continuation_length && !cdb->data_distribution; /* see authorise.c */
+	size_t count = scattered || compared ? 0 : 1;
 
 	if (!pieces)
 		return OSD_E_NO_MEMORY;

@@ -256,23 +256,27 @@ static enum osd_status pin_checked(struct osd_objects *objects, const struct osd
 	return status == OSD_OK && *ret_object ? osd_pin_begin(*ret_object, ret_pin) : status;
 }
 
-enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request)
+static enum osd_status set_then_get_alone(struct osd_objects *objects, struct osd_request *request)
 {
 	OSD_CLEANUP(osd_object_putp) struct osd_object *object = NULL;
 	struct alone alone = {.request = request};
-	enum osd_status status;
+	enum osd_status status = pin_checked(objects, request, &object, &alone.pin);
 
-	if (!request->attributes)
-		return OSD_OK;
-	if (request->attributes->current_only)
-		return osd_phase_get(request, NULL);
-	status = pin_checked(objects, request, &object, &alone.pin);
 	if (status == OSD_OK)
 		status = osd_txn_run(objects,
 				     osd_phase_txn_flags(request) | osd_command_commit(request),
 				     set_then_get_in, &alone);
 	osd_pin_end(alone.pin);
 	return status;
+}
+
+enum osd_status osd_phase_alone(struct osd_objects *objects, struct osd_request *request)
+{
+	if (!request->attributes)
+		return OSD_OK;
+	if (request->attributes->current_only)
+		return osd_phase_get(request, NULL);
+	return set_then_get_alone(objects, request);
 }
 
 enum osd_status osd_phase_rehearse(struct osd_objects *objects, struct osd_request *request)
