@@ -98,6 +98,12 @@ static void say(enum osd_finish_kind kind, uint32_t code, const char *text)
 	settle(kind, code);
 }
 
+/* Of a call that could not report how it ended.  If it had to end, another ThreadDeath may have come while it did. */
+static void say_without_report(enum osd_finish_kind kind, const char *why)
+{
+	say(kind, 1, osd_job_calls_ended() ? "java.lang.ThreadDeath" : why);
+}
+
 static size_t copy_out(jni_env *env, jobject array, char *to, size_t room)
 {
 	size_t length = array ? (size_t)(*env)->GetArrayLength(env, array) : 0;
@@ -112,12 +118,11 @@ static size_t copy_out(jni_env *env, jobject array, char *to, size_t room)
 static void serve_finish(jni_env *env, jobject JNI_UNUSED(class), int32_t kind, jobject line,
 			 jobject report)
 {
-	static const char none[] = "the virtual machine had no memory for a report";
-
 	if (!claim())
 		return;
 	if (kind != OSD_FINISH_OK && !line) {
-		say((enum osd_finish_kind)kind, 1, none);
+		say_without_report((enum osd_finish_kind)kind,
+				   "the virtual machine had no memory for a report");
 		return;
 	}
 	end.line_bytes = copy_out(env, line, end.line, sizeof(end.line));
@@ -215,10 +220,8 @@ static void run_job(jni_env *env)
 		(*env)->CallStaticVoidMethodA(env, host, run_method, values);
 	(*env)->ExceptionClear(env);
 	if (claim()) /* it has reported nothing: no heap, or its last exception came while it did */
-		say(OSD_FINISH_EXCEPTION, 1,
-		    osd_job_calls_ended()
-			    ? "java.lang.ThreadDeath"
-			    : "the virtual machine did not report how the call ended");
+		say_without_report(OSD_FINISH_EXCEPTION,
+				   "the virtual machine did not report how the call ended");
 }
 
 static void *be_main(void *unused)
