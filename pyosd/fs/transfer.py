@@ -306,10 +306,11 @@ def _small(source: Path) -> tuple[bytes, tuple[int, ...]] | None:
             raise OSError(errno.EINVAL, "it is no file", str(source))
         if state.st_size > CHUNK:
             return None
-        data = os.read(descriptor, state.st_size + 1)
-        # It grows, or says that its length is 0, as files of /proc do.
-        while state.st_size < len(data) <= CHUNK and (more := os.read(descriptor, CHUNK)):
-            data += more
+        data, size = b"", state.st_size + 1
+        # A short read is no end: only the next one reports a bad sector.  The length may be too short:
+        # the file grows, or says that it is empty, as files of /proc do.
+        while len(data) <= CHUNK and (more := os.read(descriptor, size)):
+            data, size = data + more, CHUNK
         return (data, _identity(state)) if len(data) <= CHUNK else None
     finally:
         os.close(descriptor)

@@ -131,6 +131,29 @@ def test_a_file_that_does_not_say_its_length(target: Target, zone: ObjectRef, to
     assert done.length == len(source.read_bytes())
 
 
+def test_a_small_file_with_a_bad_sector(
+    target: Target, zone: ObjectRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first read returns the bytes before it, and only the next one fails."""
+    source, known = tmp_path / "f", os.read
+    source.write_bytes(bytes(10_000))
+
+    def read(descriptor: int, count: int) -> bytes:
+        if not os.path.sameopenfile(descriptor, opened):
+            return known(descriptor, count)
+        at = os.lseek(descriptor, 0, os.SEEK_CUR)
+        if at == 4096:
+            raise OSError(errno.EIO, "bad sector")
+        return known(descriptor, min(count, 4096 - at))
+
+    with source.open("rb") as file:
+        opened = file.fileno()
+        monkeypatch.setattr(os, "read", read)
+        (done,) = moved(target, put_files(zone, [Outgoing(source, b"f")])).values()
+    assert isinstance(done.error, OSError) and done.error.errno == errno.EIO
+    assert target.list_objects(zone.partition_id) == []
+
+
 @pytest.mark.parametrize("length", [10, LARGE])
 def test_a_replaced_file_keeps_its_mode(
     target: Target, zone: ObjectRef, top: str, tmp_path: Path, length: int
