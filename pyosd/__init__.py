@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         TargetBusy,
         TaskAborted,
         TooLate,
+        UnprovenAnswer,
         Unreachable,
         VersionMismatch,
     )
@@ -188,6 +189,7 @@ __all__ = [
     "TaskManagementReply",
     "TaskResponse",
     "TooLate",
+    "UnprovenAnswer",
     "Unreachable",
     "Upkeep",
     "Used",
@@ -251,6 +253,7 @@ MODULES = {
             "TargetBusy",
             "TaskAborted",
             "TooLate",
+            "UnprovenAnswer",
             "Unreachable",
             "VersionMismatch",
         ),

@@ -83,9 +83,14 @@ class PermissionDenied(OSDError, PermissionError):
 
 
 class IntegrityError(OSDError):
-    """The integrity check value of an answer is wrong or missing, or the target's checksum of data
-    differs: they were changed on the network, or another device sent them.  Nothing of the answer was
-    used; whether the command acted is unknown.
+    """The target's checksum of data differs, or an answer is not proved: they were changed on the
+    network, or another device sent them.
+    """
+
+
+class UnprovenAnswer(IntegrityError):
+    """The integrity check value of an answer is wrong or missing, or the target has seen the command
+    before.  Nothing of the answer was used; whether the command acted is unknown.
     """
 
 
@@ -271,7 +276,7 @@ class LoginRejected(Unreachable):
         self.status = status
 
 
-MAY_HAVE_ACTED = (Unreachable, TaskAborted)
+MAY_HAVE_ACTED = (Unreachable, TaskAborted, UnprovenAnswer)
 """After these a command may have acted, so what it was to name or to replace must not be removed."""
 
 

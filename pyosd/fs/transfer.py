@@ -181,10 +181,8 @@ class _Putting:
                         yield StreamItem(outcome)
                 if not self._under_way:
                     return
-                each = self._under_way[0]
-                reply = yield from finish(each.started)
-                del self._under_way[0]
-                if outcome := (yield from _outcome(each.item, self._advance(each, reply))):
+                item = self._under_way[0].item
+                if outcome := (yield from _outcome(item, self._advance())):
                     yield StreamItem(outcome)
         except (GeneratorExit, errors.Unreachable):
             raise  # no command can be sent any more
@@ -200,8 +198,18 @@ class _Putting:
         yield from self._send(_Storing(item, *small))
         return None
 
-    def _advance(self, each: _Storing, reply: Reply) -> Dialogue[FileMoved | None]:
-        """Take the answer to a small file's command.  Returns: None: the next one is under way."""
+    def _advance(self) -> Dialogue[FileMoved | None]:
+        """Take the answer to the oldest command.  Returns: None: the file's next one is under way."""
+        each = self._under_way[0]
+        try:
+            reply = yield from finish(each.started)
+        except errors.Unreachable:
+            raise
+        except errors.OSDError as error:  # such as an answer without proof
+            del self._under_way[0]
+            yield from _remove(each.made, error if each.named else None)
+            raise
+        del self._under_way[0]
         if isinstance(reply.error, errors.TargetBusy) and each.busy < BUSY_MOST:
             each.busy += 1
             yield Sleep(BUSY_S * each.busy)
@@ -250,9 +258,13 @@ class _Putting:
     def _abandon(self) -> Dialogue[None]:
         """Remove the objects that get no name any more."""
         for each in self._under_way:
-            reply = yield from finish(each.started)
-            if reply.error or not each.named:
-                yield from _remove(each.made, reply.error)
+            error: errors.OSDError | None
+            try:
+                error = (yield from finish(each.started)).error
+            except errors.OSDError as raised:
+                error = raised
+            if error or not each.named:
+                yield from _remove(each.made, error)
 
     def _put_large(self, item: Outgoing) -> Dialogue[FileMoved]:
         """Store a large file."""

@@ -205,9 +205,10 @@ def put(
         encrypted: encrypt the code, so that only the target can read it; needs the package cryptography.
         check: compile code of the engine python here before it is sent.
 
-    Raises: OSDError: the target refused it, and stores nothing.  Unreachable, TaskAborted, StorageError:
-        the function may be stored and active; put it again.  TypeError, ValueError, OSError: the code
-        cannot be sent.  SyntaxError: it does not compile.  ImportError: cryptography is missing.
+    Raises: OSDError: the target refused it, and stores nothing.  Unreachable, TaskAborted,
+        UnprovenAnswer, StorageError: the function may be stored and active; put it again.  TypeError,
+        ValueError, OSError: the code cannot be sent.  SyntaxError: it does not compile.  ImportError:
+        cryptography is missing.
     """
     if not isinstance(access, Access):
         raise TypeError(f"access is one of pyosd.functions.Access, not {access!r}")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
-from pyosd.errors import IntegrityError
+from pyosd.errors import UnprovenAnswer
 from pyosd.security.credentials import Credential
 from pyosd.types import AttributeId, AttributeValue, Buffer
 from pyosd.wire.attributes import ALL, Page, Retrieved, allocation_for
@@ -237,7 +237,7 @@ def _append_integrity(out: DataOut, request: Request, grant: Grant, nonce: bytes
 def open_reply(request: Request, sealed: Sealed, response: Response) -> Reply:
     """Check and decode an answer; request: as it was before it was sealed.
 
-    Raises: IntegrityError: what it should prove it does not.
+    Raises: UnprovenAnswer: what it should prove it does not.
     """
     layout = sealed.layout
     if sealed.grant.method < SecurityMethod.CMDRSP:
@@ -268,10 +268,10 @@ def open_reply(request: Request, sealed: Sealed, response: Response) -> Reply:
     return Reply(request, response, data, retrieved, page, reply.sense, reply.error)
 
 
-def _wrong(text: str, response: Response) -> IntegrityError:
+def _wrong(text: str, response: Response) -> UnprovenAnswer:
     sense = decode(response.sense)
     code = (sense.sense_key, sense.asc, sense.ascq) if sense else (0, 0, 0)
-    return IntegrityError(*code, text, sense=sense, sam_status=response.status)
+    return UnprovenAnswer(*code, text, sense=sense, sam_status=response.status)
 
 
 def _response_check(sealed: Sealed, status: int, before: Buffer, after: Buffer) -> bytes:

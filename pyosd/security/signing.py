@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from pyosd import requests
-from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied
+from pyosd.errors import IntegrityError, NotFound, OSDError, PermissionDenied, UnprovenAnswer
 from pyosd.forks import after_fork
 from pyosd.security.credentials import Credential, CredentialSource
 from pyosd.security.permissions import attaches, is_of_job, needs_of, other_type
@@ -410,7 +410,7 @@ class _Attempts:
         if code == _REPEATED:
             return self._repeated()
         if self._kept_nonce and code == _TIME and not only_reads(self._request):
-            raise IntegrityError(error.sense_key, error.asc, error.ascq, _ACTED, sense=error.sense)
+            raise UnprovenAnswer(error.sense_key, error.asc, error.ascq, _ACTED, sense=error.sense)
         self._nonce, self._kept_nonce = b"", False
         if code == _FROZEN or pointer in (_KEY_VERSION, _EXPIRES, _TAG):
             return (yield from self._renewed(grants))
@@ -476,7 +476,7 @@ class _Attempts:
         if only_reads(self._request) and self._once("nonce"):
             self._nonce, self._kept_nonce = b"", False
             return True
-        raise IntegrityError(0x5, *_REPEATED, _ACTED)
+        raise UnprovenAnswer(0x5, *_REPEATED, _ACTED)
 
     def _resynced(self, error: OSDError) -> Generator[Step, Any, bool]:
         """Take the time of the target from the refusal, else from the root."""

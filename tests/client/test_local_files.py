@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from pyosd import errors
 from pyosd.commands import names
+from pyosd.fs import transfer
 from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, differs, get_files, put_files
 from pyosd.target import Target
 from pyosd.types import ObjectRef
@@ -213,24 +215,81 @@ def test_an_interrupt_leaves_nothing(target: Target, zone: ObjectRef, tmp_path: 
     assert target.fs.exists(f"/{zone}/0")
 
 
+UNPROVEN = errors.UnprovenAnswer(0, 0, 0, "the answer has no proof")
+
+
+@pytest.mark.parametrize("error", [errors.SessionLost("the connection ended"), UNPROVEN])
 def test_a_file_that_may_have_its_name_is_not_removed(
-    target: Target, zone: ObjectRef, top: str, monkeypatch: pytest.MonkeyPatch
+    target: Target, zone: ObjectRef, top: str, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """The answer to PUT or LINK is lost: the file is there."""
 
     def lost(function: Any) -> Any:
         def act(*args: Any, **kwargs: Any) -> Any:
             yield from function(*args, **kwargs)
-            raise errors.SessionLost("the connection ended")
+            raise error
 
         return act
 
     target.fs.write_bytes(f"{top}/f", b"old")
     for function, new in (("put_name", b"new"), ("link", bytes(LARGE))):
         monkeypatch.setattr(names, function, lost(getattr(names, function)))
-        with pytest.raises(errors.SessionLost):
+        with pytest.raises(type(error)):
             target.fs.write_bytes(f"{top}/f", new)
         assert bytes(target.fs.read_bytes(f"{top}/f")) == new
+
+
+@pytest.mark.parametrize("commands", [["PUT"], ["PUT", "WRITE"], ["PUT", "WRITE", "LINK"]])
+def test_a_small_file_whose_answer_has_no_proof(
+    target: Target,
+    zone: ObjectRef,
+    top: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    commands: list[str],
+) -> None:
+    """It keeps the name that it may have got, and an object without a name is removed."""
+    known_params, known_finish, answers = transfer.put_params, transfer.finish, list[Any]()
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        return replace(known_params(*args, **kwargs), checksum=0)
+
+    def finish(started: Any) -> Any:
+        answers.append((yield from known_finish(started)))
+        if len(answers) == len(commands):
+            raise UNPROVEN
+        return answers[-1]
+
+    if commands != ["PUT"]:
+        monkeypatch.setattr(transfer, "put_params", refused)
+        monkeypatch.setattr(transfer, "needs_steps", lambda error: True)
+    monkeypatch.setattr(transfer, "finish", finish)
+    wanted = [Outgoing(tmp_path / name, name.encode()) for name in ("f", "other")]
+    for each in wanted:
+        each.source.write_bytes(b"new")
+    target.fs.write_bytes(f"{top}/f", b"old")
+    outcomes = moved(target, put_files(zone, wanted, parallel=1))
+    assert outcomes["f"].error is UNPROVEN and outcomes["other"].error is None
+    stays = b"old" if commands[-1] == "WRITE" else b"new"
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == stays
+    assert len(target.list_objects(zone.partition_id)) == 2
+
+
+def test_a_large_file_whose_answer_has_no_proof(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = transfer.act
+
+    def act(*args: Any) -> Any:
+        yield from known(*args)
+        raise UNPROVEN
+
+    monkeypatch.setattr(transfer, "act", act)
+    target.fs.write_bytes(f"{top}/f", b"old")
+    (tmp_path / "f").write_bytes(bytes(LARGE))
+    (done,) = moved(target, put_files(zone, [Outgoing(tmp_path / "f", b"f")])).values()
+    assert done.error is UNPROVEN
+    assert bytes(target.fs.read_bytes(f"{top}/f")) == bytes(LARGE)
 
 
 def test_differences_are_found(target: Target, zone: ObjectRef, top: str, tmp_path: Path) -> None:

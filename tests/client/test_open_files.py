@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from pyosd.commands import data as object_data
-from pyosd.errors import NoSpace, SessionLost
+from pyosd.errors import NoSpace, SessionLost, UnprovenAnswer
 from pyosd.fs.files import COPIED
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, ref
@@ -145,7 +145,9 @@ def test_no_memory_is_used_after_an_exception(
     assert len(owners) > 20 and None not in owners
 
 
-@pytest.mark.parametrize("error", [SessionLost("the connection ended"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [SessionLost("it ended"), UnprovenAnswer(0, 0, 0, "no proof"), KeyboardInterrupt()]
+)
 def test_nothing_is_appended_twice(
     target: Target, top: str, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:

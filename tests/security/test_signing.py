@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pyosd import requests as rq
 from pyosd.commands import Commands
-from pyosd.errors import IntegrityError, OSDError, PermissionDenied
+from pyosd.errors import IntegrityError, OSDError, PermissionDenied, UnprovenAnswer
 from pyosd.security.credentials import Credential, KeySource, StaticSource
 from pyosd.security.permissions import needs_of
 from pyosd.security.sealed import Grant, open_reply, seal
@@ -271,7 +271,7 @@ def test_a_failed_submit_stays_failed() -> None:
     osd, _, _ = target(CMDRSP, changed(Good(), lambda r: replace(r, data_in=memoryview(b""))))
     pending = osd.submit(rq.write(OBJ, 0, b"abc"))
     for _ in range(2):
-        with pytest.raises(IntegrityError):
+        with pytest.raises(UnprovenAnswer):
             pending.reply()
 
 
@@ -339,7 +339,7 @@ def test_an_unproven_refusal_is_tried_with_the_same_nonce() -> None:
 
 def test_who_was_acted_upon_after_all_is_not_sent_again() -> None:
     osd, scripted, _ = target(CMDRSP, UNPROVEN, Refused(0x24, 6))
-    with pytest.raises(IntegrityError, match="unknown"):
+    with pytest.raises(UnprovenAnswer, match="unknown"):
         osd.write(OBJ, 0, b"abc")
     assert len(scripted.sent) == 2
 
