@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyosd import errors
+from pyosd.fs.local import resuming
 from pyosd.fs.local.resuming import MARK
 from pyosd.fs.local.transfer_record import TransferRecords
 from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, get_files, put_files
@@ -168,6 +169,30 @@ def test_an_object_that_is_not_the_transfers_is_left_alone(
     assert moved.error is None and moved.kept == 0 and moved.object != left
     assert target.get_attribute(left, *MARK) == mark
     assert len(target.list_objects(zone.partition_id)) == 2
+
+
+@pytest.mark.parametrize("command", ["equal_bytes", "get_attributes"])
+def test_an_object_that_cannot_be_read(
+    target: Target,
+    zone: ObjectRef,
+    source: Path,
+    records: TransferRecords,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    """The transfer begins anew.  The object is removed if it is known to be the transfer's."""
+    left = put_cut(target, zone, source, records)
+
+    def damaged(*_: object) -> Iterator[None]:
+        raise errors.StorageError(0x3, 0x11, 0, "the storage failed")
+        yield
+
+    monkeypatch.setattr(resuming, command, damaged)
+    moved = put(target, zone, source, records)
+    assert moved.error is None and moved.kept == 0 and moved.object != left
+    if command == "get_attributes":
+        target.remove(left)
+    check_stored(target, zone, source, records, moved)
 
 
 def test_an_object_that_is_gone(

@@ -151,7 +151,7 @@ def _earlier(
     record: TransferRecord, facts: TransferFacts, source: RawIOBase
 ) -> Dialogue[tuple[ObjectRef | None, int]]:
     """The object that an earlier transfer has left, and how many of its bytes are right.  One for
-    another source is removed.
+    another source, or with data that cannot be read, is removed.
     """
     try:
         made = ObjectRef.parse(record.facts["object"])
@@ -163,9 +163,10 @@ def _earlier(
         if not mark or found.value != mark:
             return None, 0
         if facts.items() <= record.facts.items():
-            return made, (yield from equal_bytes(made, source, length.uint))
+            with suppress(errors.StorageError):
+                return made, (yield from equal_bytes(made, source, length.uint))
         yield from remove(made)
-    except (errors.NotFound, errors.PermissionDenied):
+    except (errors.NotFound, errors.PermissionDenied, errors.StorageError):
         pass
     return None, 0
 
