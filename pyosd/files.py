@@ -32,7 +32,7 @@ from pyosd.fs.paths import PathInfo
 from pyosd.fs.transfer import get_files
 from pyosd.target import Target
 from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
-from pyosd.wire.attributes import CURRENT_OBJECT_ID, Information, Page
+from pyosd.wire.attributes import CURRENT_OBJECT_ID, DATA_VERSION, Information, Page
 from pyosd.wire.cdb import lists_of
 
 __all__ = [
@@ -64,13 +64,14 @@ Item = TypeVar("Item", str, "Entry")
 class Entry:
     """An object of a partition, with its name ("": none) and its length in bytes.
 
-    placed: the name is a path in the partition.
+    placed: the name is a path in the partition.  version: of the data; b"": it is not known.
     """
 
     obj: ObjectRef
     name: str
     length: int
     placed: bool = False
+    version: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -97,17 +98,20 @@ def entries(target: Target, partition_id: PartitionId) -> Iterator[Entry]:
     for info in target.fs.below(ref(partition_id)).walk():
         if not info.is_directory:
             paths.setdefault(info.object, info.path.removeprefix("/"))
-    for each in target.list_attributes(partition_id, (_LENGTH, _NAME)):
+    for each in target.list_attributes(partition_id, (_LENGTH, _NAME, DATA_VERSION)):
         found = {value.id: value for value in each.attributes}
         obj = ref(partition_id, each.object_id)
         name = paths.get(obj)
-        yield Entry(obj, name or found[_NAME].text, found[_LENGTH].uint, name is not None)
+        length, version = found[_LENGTH].uint, found[DATA_VERSION].value
+        yield Entry(obj, name or found[_NAME].text, length, name is not None, version)
 
 
 def entry(target: Target, obj: ObjectRef) -> Entry:
     """One object's name and length.  Raises: NotFound."""
-    found = {value.id: value for value in target.get_attributes(obj, (_LENGTH, _NAME))}
-    return Entry(obj, found[_NAME].text, found[_LENGTH].uint)
+    wanted = (_LENGTH, _NAME, DATA_VERSION)
+    found = {value.id: value for value in target.get_attributes(obj, wanted)}
+    version = found[DATA_VERSION].value
+    return Entry(obj, found[_NAME].text, found[_LENGTH].uint, version=version)
 
 
 def files_below(source: Path) -> Iterator[tuple[Path, str]]:
@@ -271,8 +275,8 @@ def get(
     Raises: OSError: the file cannot be written; OSDError.
     """
     make_folder(top or path.parent, path.parent)
-    wanted = [Incoming(PathInfo(str(entry.obj), entry.obj, False, entry.length), path)]
-    stream = get_files(wanted, checked=checked, records=records, progress=progress)
+    info = PathInfo(str(entry.obj), entry.obj, False, entry.length, version=entry.version)
+    stream = get_files([Incoming(info, path)], checked=checked, records=records, progress=progress)
     (moved,) = target.carry_stream(stream)
     if moved.error:
         raise moved.error

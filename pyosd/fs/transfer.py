@@ -13,7 +13,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,10 +36,12 @@ from pyosd.fs.local.large import CHECKSUM, ByteCounter, difference
 from pyosd.fs.local.local_file import Incoming, LocalFile
 from pyosd.fs.local.resuming import MovedFile, equal_bytes, get_large, put_large
 from pyosd.fs.local.transfer_record import TransferRecords
+from pyosd.fs.lookup import entry_at, is_directory, of_one_object
 from pyosd.fs.new_file import needs_steps
+from pyosd.fs.paths import PathInfo
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.attributes import LOGICAL_LENGTH
-from pyosd.wire.cdb import NO_ATTRIBUTES, AttributeLists
+from pyosd.wire.cdb import NO_ATTRIBUTES, AttributeLists, Request
 from pyosd.wire.names import NO_NAME_FLAGS, NameFlag, NameParams, NameVerb
 from pyosd.wire.reply import Reply
 
@@ -50,7 +52,6 @@ __all__ = [
     "Outgoing",
     "differs",
     "get_files",
-    "local_tree",
     "put_files",
 ]
 
@@ -334,6 +335,7 @@ def _small(source: Path) -> tuple[bytes, tuple[int, ...]] | None:
 def get_files(
     wanted: Iterable[Incoming],
     *,
+    fs: Any = None,
     parallel: int = SMALL_FILES,
     checked: bool = False,
     records: TransferRecords | None = None,
@@ -342,6 +344,8 @@ def get_files(
     """Store files of a target as local files, with their modified times; folders must exist.
 
     Args:
+        fs: where the paths are looked up again if other objects get them meanwhile; None: the outcome is
+            then NotFound.
         parallel: small files to read at a time.
         checked: compare checksums with the target's also for small files.
         records: of large files whose transfer was cut off, to continue them; None: start again.
@@ -350,23 +354,55 @@ def get_files(
     Yields: the outcome of each file, in any order.
     """
     tell = progress or _nothing
-    lists = CHECKSUM if checked else NO_ATTRIBUTES
     under_way = deque[tuple[Incoming, Any]]()
     remaining = iter(wanted)
+
+    def outcome(item: Incoming, getting: Dialogue[FileMoved]) -> Dialogue[StreamItem[FileMoved]]:
+        found = _found_again(fs, item, getting, tell, records)
+        return StreamItem((yield from _outcome(item, found)))
+
     while True:
         while len(under_way) < parallel and (item := next(remaining, None)):
             if item.info.content is not None or item.info.length > CHUNK:
-                yield StreamItem((yield from _outcome(item, _get_now(item, tell, records))))
-                continue
-            if item.info.length:
-                request = requests.read(item.info.object, 0, item.info.length, attributes=lists)
-            else:  # 0 also stands for one that is not known
-                request = requests.get_attributes(item.info.object, attributes=_LENGTH)
-            under_way.append((item, (yield from start(request))))
+                yield (yield from outcome(item, _get_now(item, tell, records)))
+            else:
+                under_way.append((item, (yield from start(_small_request(item.info, checked)))))
         if not under_way:
             return
         item, started = under_way.popleft()
-        yield StreamItem((yield from _outcome(item, _get_small(item, started, checked, tell))))
+        yield (yield from outcome(item, _get_small(item, started, checked, tell)))
+
+
+def _small_request(info: PathInfo, checked: bool) -> Request:
+    """Read a small file as it was listed; a length of 0 also stands for one that is not known."""
+    if not info.length:
+        return requests.get_attributes(info.object, attributes=_LENGTH)
+    lists = CHECKSUM if checked else NO_ATTRIBUTES
+    version = info.version if any(info.version) else None
+    return requests.read(info.object, 0, info.length, if_version=version, attributes=lists)
+
+
+def _found_again(
+    fs: Any,
+    item: Incoming,
+    getting: Dialogue[FileMoved],
+    tell: ByteCounter,
+    records: TransferRecords | None,
+) -> Dialogue[FileMoved]:
+    """Store a file, also if its path has got another object since it was listed."""
+    try:
+        return (yield from getting)
+    except errors.NotFound:
+        if fs is None:
+            raise
+
+    def anew() -> Dialogue[FileMoved]:
+        info = yield from entry_at(fs, item.info.path)
+        if info.is_directory:
+            raise is_directory(info.path)
+        return (yield from _get_now(Incoming(info, item.destination), tell, records))
+
+    return (yield from of_one_object(anew))
 
 
 def _get_now(
@@ -387,6 +423,8 @@ def _get_small(
     reply = yield from finish(started)
     if not item.info.length:
         return (yield from _get_unknown(item, reply, tell))
+    if isinstance(reply.error, errors.VersionMismatch):  # it has changed since it was listed
+        return (yield from _get_now(item, tell, None))
     data = reply.data
     whole = checked and len(data) == item.info.length  # else it has become shorter
     if error := reply.error or (whole and difference(reply, data)):
@@ -434,37 +472,3 @@ def differs(moved: FileMoved) -> Dialogue[bool]:
         if known not in (None, os.fstat(source.fileno()).st_size):
             return True
         return moved.length != (yield from equal_bytes(moved.object, source, moved.length))
-
-
-def local_tree(
-    source: Path, left_out: Callable[[Path], None] | None = None
-) -> Iterator[tuple[Path, str, bool]]:
-    """List a folder and all folders below it; the folders in each come before its files.
-
-    Links to files are followed.  Links to folders, sockets and devices are left out.
-
-    Args:
-        left_out: is called with the path of each link, socket and device that is left out.
-
-    Yields: path, path relative to the folder, and whether it is a folder.
-    Raises: OSError: a folder cannot be read.
-    """
-    skip = left_out or (lambda path: None)
-
-    def fail(error: OSError) -> None:
-        raise error
-
-    for folder, folders, names in os.walk(source, onerror=fail):
-        folders.sort()
-        here = Path(folder)
-        for name in folders:
-            if (here / name).is_symlink():
-                skip(here / name)
-            else:
-                yield here / name, str((here / name).relative_to(source)), True
-        for name in sorted(names):
-            path = here / name
-            if path.is_file():
-                yield path, str(path.relative_to(source)), False
-            else:
-                skip(path)

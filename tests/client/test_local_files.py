@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from pyosd import errors
-from pyosd.commands import names
+from pyosd.commands import dialogue, names
+from pyosd.files import entries, entry, get
 from pyosd.fs import transfer
 from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, differs, get_files, put_files
 from pyosd.target import Target
-from pyosd.types import ObjectRef
+from pyosd.types import AttributeValue, ObjectRef
+from pyosd.wire.attributes import LOGICAL_LENGTH
 from tests.waiting import until
 
 pytestmark = pytest.mark.tgtd
@@ -249,13 +251,13 @@ def test_a_small_file_whose_answer_has_no_proof(
     commands: list[str],
 ) -> None:
     """It keeps the name that it may have got, and an object without a name is removed."""
-    known_params, known_finish, answers = transfer.put_params, transfer.finish, list[Any]()
+    answers = list[Any]()
 
     def refused(*args: Any, **kwargs: Any) -> Any:
-        return replace(known_params(*args, **kwargs), checksum=0)
+        return replace(names.put_params(*args, **kwargs), checksum=0)
 
     def finish(started: Any) -> Any:
-        answers.append((yield from known_finish(started)))
+        answers.append((yield from dialogue.finish(started)))
         if len(answers) == len(commands):
             raise UNPROVEN
         return answers[-1]
@@ -278,10 +280,8 @@ def test_a_small_file_whose_answer_has_no_proof(
 def test_a_large_file_whose_answer_has_no_proof(
     target: Target, zone: ObjectRef, top: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = transfer.act
-
     def act(*args: Any) -> Any:
-        yield from known(*args)
+        yield from names.act(*args)
         raise UNPROVEN
 
     monkeypatch.setattr(transfer, "act", act)
@@ -322,6 +322,53 @@ def test_a_large_file_that_changes_meanwhile(
     assert not outcomes[f"{top}/f"].error
     assert (tmp_path / "f").read_bytes() == bytes(LARGE - 4) + b"last"
     assert sum(pieces) == LARGE
+
+
+@pytest.mark.parametrize("new", [b"a longer text", b"short", b"eleven byte", b""])
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_small_file_of_the_target_that_changes_meanwhile(
+    target: Target, top: str, tmp_path: Path, new: bytes, replaced: bool, checked: bool
+) -> None:
+    """What is stored here is the file as it is now, and no part of it."""
+    obj = target.fs.write_bytes(f"{top}/f", b"eleven byte")
+    info = target.fs.info(f"{top}/f")
+    if replaced:
+        target.fs.write_bytes(f"{top}/f", new)
+    else:
+        target.set_attributes(obj, [AttributeValue(*LOGICAL_LENGTH, bytes(8))])
+        if new:
+            target.write(obj, 0, new)
+    incoming = [Incoming(info, tmp_path / "f")]
+    outcomes = moved(target, get_files(incoming, fs=target.fs, checked=checked))
+    assert outcomes[info.path].error is None
+    assert (tmp_path / "f").read_bytes() == new
+    assert outcomes[info.path].object == target.fs.info(info.path).object
+
+
+def test_get_of_an_object_that_changes_meanwhile(
+    target: Target, zone: ObjectRef, tmp_path: Path
+) -> None:
+    obj = target.fs.below(zone).write_bytes("f", b"eleven byte")
+    listed = [*entries(target, zone.partition_id), entry(target, obj)]
+    target.append(obj, b", and more")
+    for each in listed:
+        get(target, each, tmp_path / "f")
+        assert (tmp_path / "f").read_bytes() == b"eleven byte, and more"
+
+
+def test_a_file_of_the_target_that_is_gone(target: Target, top: str, tmp_path: Path) -> None:
+    infos = []
+    for name in ("f", "d"):
+        target.fs.write_bytes(f"{top}/{name}", b"data")
+        infos.append(target.fs.info(f"{top}/{name}"))
+        target.fs.unlink(f"{top}/{name}")
+    target.fs.mkdir(f"{top}/d")
+    wanted = [Incoming(each, tmp_path / each.name) for each in infos]
+    gone, directory = moved(target, get_files(wanted, fs=target.fs)).values()
+    assert isinstance(gone.error, errors.NoSuchName)
+    assert isinstance(directory.error, errors.IsADirectory)
+    assert [*tmp_path.iterdir()] == []
 
 
 def rewrite(path: Path, data: bytes) -> None:

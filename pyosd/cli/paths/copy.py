@@ -37,8 +37,9 @@ from pyosd.cli.paths.moving import (
     upload,
 )
 from pyosd.fs.faces import FileSystem
+from pyosd.fs.local.local_tree import local_tree
 from pyosd.fs.paths import PathInfo, encoded, join, split
-from pyosd.fs.transfer import Incoming, Outgoing, local_tree
+from pyosd.fs.transfer import Incoming, Outgoing
 from pyosd.target import Target
 
 __all__ = ["cat", "cp"]

@@ -335,6 +335,7 @@ def download(
     with byte_bar(f"fetch {counted(len(files), 'file')}", total, settings.quiet) as progress:
         stream = get_files(
             files,
+            fs=target.fs,
             parallel=parallel,
             checked=report.check,
             records=TransferRecords(target.url),

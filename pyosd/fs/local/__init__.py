@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Local files: large ones piece by piece, those that appear whole, transfers that continue."""
+"""Local files: folders, large files piece by piece, those that appear whole, transfers that continue."""
