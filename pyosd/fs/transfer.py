@@ -4,7 +4,7 @@
 Small files, of at most 1 MiB, are moved several at a time.  A large file is moved alone, by several
 commands at a time.  At either end a file appears complete or not at all.  If one file fails, its outcome
 has the error, and the others continue.  If the target cannot be reached, the stream ends with the
-exception.
+exception.  If the list of files ends with one, the outcomes of files under way come before it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +90,7 @@ class FileMoved:
 
 
 _Outcome = TypeVar("_Outcome", bound=FileMoved | None)
+_Item = TypeVar("_Item", Outgoing, Incoming)
 
 
 def _outcome(
@@ -102,6 +103,14 @@ def _outcome(
         raise
     except (OSError, errors.OSDError) as error:
         return FileMoved(item, error=error)
+
+
+def _up_to_failure(wanted: Iterable[_Item], failures: list[Exception]) -> Iterator[_Item]:
+    """The same items.  An exception of theirs is kept: the outcomes under way come before it."""
+    try:
+        yield from wanted
+    except Exception as error:
+        failures.append(error)
 
 
 def _moved(item: Outgoing | Incoming, moved: MovedFile) -> FileMoved:
@@ -174,14 +183,15 @@ class _Putting:
 
     def all(self, wanted: Iterable[Outgoing], parallel: int) -> Stream[FileMoved]:
         """As put_files()."""
-        remaining = iter(wanted)
+        failures = list[Exception]()
+        remaining = _up_to_failure(wanted, failures)
         try:
             while True:
                 while len(self._under_way) < parallel and (item := next(remaining, None)):
                     if outcome := (yield from _outcome(item, self._begin(item))):
                         yield StreamItem(outcome)
                 if not self._under_way:
-                    return
+                    break
                 item = self._under_way[0].item
                 if outcome := (yield from _outcome(item, self._advance())):
                     yield StreamItem(outcome)
@@ -190,6 +200,8 @@ class _Putting:
         except BaseException:
             yield from self._abandon()
             raise
+        if failures:
+            raise failures[0]
 
     def _begin(self, item: Outgoing) -> Dialogue[FileMoved | None]:
         """Store a large file, or send the first command for a small one.  Returns: None: it was small."""
@@ -355,7 +367,8 @@ def get_files(
     """
     tell = progress or _nothing
     under_way = deque[tuple[Incoming, Any]]()
-    remaining = iter(wanted)
+    failures = list[Exception]()
+    remaining = _up_to_failure(wanted, failures)
 
     def outcome(item: Incoming, getting: Dialogue[FileMoved]) -> Dialogue[StreamItem[FileMoved]]:
         found = _found_again(fs, item, getting, tell, records)
@@ -368,9 +381,11 @@ def get_files(
             else:
                 under_way.append((item, (yield from start(_small_request(item.info, checked)))))
         if not under_way:
-            return
+            break
         item, started = under_way.popleft()
         yield (yield from outcome(item, _get_small(item, started, checked, tell)))
+    if failures:
+        raise failures[0]
 
 
 def _small_request(info: PathInfo, checked: bool) -> Request:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -369,6 +370,38 @@ def test_a_file_of_the_target_that_is_gone(target: Target, top: str, tmp_path: P
     assert isinstance(gone.error, errors.NoSuchName)
     assert isinstance(directory.error, errors.IsADirectory)
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("to_target", [True, False])
+def test_a_listing_that_fails(
+    target: Target, zone: ObjectRef, top: str, tmp_path: Path, to_target: bool
+) -> None:
+    """Such as of a folder that cannot be read: the outcomes of files under way come first."""
+    there = [f"{n}" for n in range(5)]
+    for name in there:
+        target.fs.write_bytes(f"{top}/{name}", name.encode())
+    failure, outcomes = PermissionError(errno.EACCES, "a folder"), list[FileMoved]()
+
+    def outgoing() -> Iterator[Outgoing]:
+        for name in [*there, "absent"]:
+            if name in there:
+                (tmp_path / name).write_bytes(b"new")
+            yield Outgoing(tmp_path / name, name.encode())
+        raise failure
+
+    def incoming() -> Iterator[Incoming]:
+        for each in target.fs.ls(top):
+            yield Incoming(each, tmp_path / each.name)
+        raise failure
+
+    stream = put_files(zone, outgoing()) if to_target else get_files(incoming())
+    with pytest.raises(PermissionError) as caught:
+        outcomes.extend(target.carry_stream(stream))
+    assert caught.value is failure
+    assert sorted(each.local.name for each in outcomes if not each.error) == there
+    for name in there:
+        stored = target.fs.read_bytes(f"{top}/{name}")
+        assert bytes(stored) == (tmp_path / name).read_bytes()
 
 
 def rewrite(path: Path, data: bytes) -> None:
