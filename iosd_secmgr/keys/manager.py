@@ -176,7 +176,8 @@ class KeyManager:
         """New keys.
 
         level: WORKING: of one partition or, with None, of all, partition zero among them; no
-        credential is harmed.  PARTITION, ROOT: and all below it.
+        credential is harmed.  PARTITION, ROOT: and all below it.  PARTITION of one: also partition
+        zero's, which has signed CREATE PARTITION and REMOVE PARTITION of it.
         Returns: partitions whose working keys are new.
         """
         if level is Level.MASTER:
@@ -186,7 +187,10 @@ class KeyManager:
                 work.set_key(Slot(target, Level.ROOT))
                 work.complete()
                 return [0, *work.partitions()]
-            chosen = [0, *work.partitions()] if partition_id is None else [partition_id]
+            if partition_id is None:
+                chosen = [0, *work.partitions()]
+            else:
+                chosen = _signing(partition_id) if level is Level.PARTITION else [partition_id]
             for each in chosen:
                 if level is Level.PARTITION:
                     work.set_key(Slot(target, Level.PARTITION, each))
@@ -233,27 +237,30 @@ class KeyManager:
     def freeze(self, who: str, target: str, partition_id: int) -> list[int]:
         """Make all credentials given so far for a partition worthless.
 
-        It gets a new working key, and the others are frozen.
+        It gets a new working key, and the others are frozen.  So does partition zero: its keys have
+        signed CREATE PARTITION and REMOVE PARTITION of it.
 
-        Returns: frozen versions.
+        Returns: frozen versions of the partition's own key.
         """
         with self._work(target, who, voiding=True) as work:
-            with self._database.transaction() as tx:
-                current = self._keys.current(tx, target, partition_id)
-                known = [
-                    key.slot.version
-                    for key in self._keys.keys(tx, target)
-                    if key.slot.level is Level.WORKING and key.slot.partition_id == partition_id
-                ]
-            # No grace: nothing that was signed before shall be good for anything.
-            version = (current.slot.version + 1) % VERSIONS if current else 0
-            work.rotate_working(partition_id, version)
-            frozen = [each for each in known if each != version]
-            work.freeze(partition_id, frozen)
-            self._audit.add(
-                who, "key.freeze", target=target, partition=partition_id, versions=frozen
-            )
-            return frozen
+            frozen = [self._freeze(work, who, target, each) for each in _signing(partition_id)]
+            return frozen[0]
+
+    def _freeze(self, work: KeyWork, who: str, target: str, partition_id: int) -> list[int]:
+        with self._database.transaction() as tx:
+            current = self._keys.current(tx, target, partition_id)
+            known = [
+                key.slot.version
+                for key in self._keys.keys(tx, target)
+                if key.slot.level is Level.WORKING and key.slot.partition_id == partition_id
+            ]
+        # No grace: nothing that was signed before shall be good for anything.
+        version = (current.slot.version + 1) % VERSIONS if current else 0
+        work.rotate_working(partition_id, version)
+        frozen = [each for each in known if each != version]
+        work.freeze(partition_id, frozen)
+        self._audit.add(who, "key.freeze", target=target, partition=partition_id, versions=frozen)
+        return frozen
 
     def revoke(self, who: str, target: str, obj: ObjectRef, object_type: ObjectType) -> int:
         """Give an object another policy access tag: credentials for it that have a tag are void.
@@ -413,6 +420,11 @@ class KeyManager:
         finally:
             if device is not None:
                 device.close()
+
+
+def _signing(partition_id: int) -> list[int]:
+    """Partitions whose working keys sign credentials for a partition."""
+    return list(dict.fromkeys((partition_id, 0)))
 
 
 def new_target(

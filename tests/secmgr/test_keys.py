@@ -40,6 +40,13 @@ def credential(world: World, partition_id: int = PARTITION) -> Credential:
     return signer.own(ref(partition_id), kind, Permission.READ, 0)
 
 
+def to_remove(world: World) -> Credential:
+    """For REMOVE PARTITION, which partition zero's key signs."""
+    signer = world.keys.signer(TARGET, 0)
+    permissions = Permission.REMOVE | Permission.GBL_REM
+    return signer.own(ref(PARTITION), ObjectType.PARTITION, permissions, 0)
+
+
 def all_good(world: World) -> None:
     """Credentials for whatever the target has are taken by it."""
     for partition_id in (0, *world.model.ids):
@@ -176,9 +183,10 @@ def test_longer_lifetimes_hold_rotation_up_longer(world: World) -> None:
 @pytest.mark.parametrize("level", [Level.PARTITION, Level.ROOT])
 def test_rotation_above_working_keys(world: World, level: Level) -> None:
     taken_over(world)
-    old = credential(world)
+    old, removal = credential(world), to_remove(world)
     world.keys.rotate("root", TARGET, level, PARTITION)
     assert not world.model.takes(old, PARTITION)
+    assert not world.model.takes(removal, 0)
     all_good(world)
 
 
@@ -201,9 +209,13 @@ def test_freezing_ends_everything_given_before(world: World) -> None:
     for _ in range(3):
         world.keys.rotate("root", TARGET, Level.WORKING, PARTITION)
         old.append(credential(world))
+    removals = [to_remove(world)]
+    world.keys.rotate("root", TARGET, Level.WORKING, 0)
+    removals.append(to_remove(world))
     elsewhere = credential(world, 0x10001)
     assert world.keys.freeze("root", TARGET, PARTITION) == [0, 1, 2, 3]
     assert not any(world.model.takes(each, PARTITION) for each in old)
+    assert not any(world.model.takes(each, 0) for each in removals)
     assert world.model.takes(elsewhere, 0x10001)
     all_good(world)
     world.clock.ahead = 601

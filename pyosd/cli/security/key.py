@@ -149,7 +149,11 @@ def rotate(settings: Settings, target_name: str | None, partition: int | None, l
 @TARGET
 @click.pass_obj
 def freeze(settings: Settings, partition: int, target_name: str | None) -> None:
-    """Invalidate all credentials issued so far for a partition."""
+    """Invalidate all credentials issued so far for a partition.
+
+    Credentials for the root, and to create and remove partitions, are no longer valid either. Clients
+    with permission get new ones.
+    """
     ask(settings, "key.freeze", target=target_of(settings, target_name), partition=partition)
 
 
