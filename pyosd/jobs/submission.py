@@ -248,7 +248,8 @@ def prepare(
             See docs/howto/replay.md.
         pool: pool that runs the job.  "": the pool `default`.
         surrogate: make the job's object an ordinary object of this partition, with this id if it has
-            one.  None: it is in the zone's partition, and no listing of data shows it.
+            one.  This needs the permission CREATE, which the script then has, too.  None: it is in the
+            zone's partition, and no listing of data shows it.
         wait: how long the command itself waits for the end, at most 60 s.  This saves polling for
             short jobs.
         compress: compress the code with zlib.  None: if that saves bytes.

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from pyosd.requests.base import IMMED_TR, Extra, nbytes
 from pyosd.types import Buffer, ObjectRef
-from pyosd.wire.capability import JOB_RIGHTS
+from pyosd.wire.capability import JOB_RIGHTS, Permission
 from pyosd.wire.cdb import Request, ServiceAction
 from pyosd.wire.exec_params import ExecParams
 
@@ -53,6 +53,9 @@ def _running(
     **extra: Unpack[Extra],
 ) -> Request:
     descriptor = params.descriptor() if params else None
+    permissions = params.rights if params else JOB_RIGHTS
+    if params and params.surrogate:
+        permissions |= Permission.CREATE  # an ordinary object is made
     return Request(
         action,
         zone.partition_id,
@@ -63,7 +66,7 @@ def _running(
         descriptors=(descriptor,) if descriptor else (),
         data=data,
         data_in_length=room,
-        permissions=params.rights if params else JOB_RIGHTS,
+        permissions=permissions,
         **extra,
     )
 

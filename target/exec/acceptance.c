@@ -150,8 +150,8 @@ static bool is_limited(const struct osd_exec_submission *submission)
 	return submission->grant && !submission->grant->open;
 }
 
-/* A capability for the zone gives no right in another partition.  Without a capability, that
- * partition must accept NOSEC. */
+/* A surrogate with a chosen partition or id is an ordinary object, which CREATE permits.  A capability for the
+ * zone gives no right in another partition.  Without a capability, that partition must accept NOSEC. */
 static enum osd_status check_surrogate(const struct osd_exec *exec,
 				       const struct osd_exec_submission *submission)
 {
@@ -159,6 +159,9 @@ static enum osd_status check_surrogate(const struct osd_exec *exec,
 	uint8_t least;
 	enum osd_status status;
 
+	if ((partition || submission->surrogate_id) && is_limited(submission) &&
+	    !(submission->grant->capability.permissions & OSD_PERM_CREATE))
+		return OSD_E_CDB_FIELD;
 	if (partition == 0 || partition == osd_job_usual_partition(submission->zone))
 		return OSD_OK;
 	if (is_limited(submission))

@@ -376,6 +376,53 @@ def test_surrogate_elsewhere(keyed: Keyed) -> None:
     assert refused.value.field_pointer == 48
 
 
+class NoCreate(KeySource):
+    """The source leaves CREATE out, as the rules of a user do who may only run scripts."""
+
+    def credential(
+        self, obj: ObjectRef, object_type: ObjectType, permissions: Permission
+    ) -> Credential:
+        return super().credential(obj, object_type, permissions & ~Permission.CREATE)
+
+
+@pytest.mark.parametrize("oid", [0, 0x9_0000])
+def test_a_surrogate_among_the_data_needs_create(keyed: Keyed, oid: int) -> None:
+    """It is an ordinary object, which counts against the quota of its partition."""
+    place = ref(keyed.pid, oid)
+    limited = NoCreate(keyed.keys.working, keyed.system_id, audit=ALICE)
+    with keyed.connect(limited) as target:
+        before = list(target.list_objects(keyed.pid))
+        with pytest.raises(OSDError) as refused:
+            submit(target, keyed, "pass", rights=Permission.READ, surrogate=place)
+        assert refused.value.field_pointer == 48
+        assert list(target.list_objects(keyed.pid)) == before
+        job = submit(target, keyed, "pass", rights=Permission.READ)
+        job.wait(WAIT_S)
+    with keyed.connect() as target:
+        job = submit(target, keyed, "pass", rights=Permission.READ, surrogate=place)
+        job.wait(WAIT_S)
+        assert job.id in target.list_objects(keyed.pid)
+        assert job.id == place or not oid
+        job.remove()
+
+
+@pytest.mark.parametrize("oid", [0, 0x9_0000])
+def test_so_does_that_of_a_call(keyed: Keyed, oid: int) -> None:
+    made = Functions(keyed.plain, keyed.functions).put(ECHO, name="echo")
+    ids = made.id.partition_id, made.id.object_id
+    named = FunctionCall(*ids, "", ArgsEncoding.JSON, CallRecord.ALWAYS)
+    params = ExecParams(function=named, rights=Permission.READ, surrogate=ref(keyed.pid, oid))
+    limited = NoCreate(keyed.keys.working, keyed.system_id, audit=ALICE)
+    with keyed.connect(limited) as target, pytest.raises(OSDError) as refused:
+        target.call_function(ref(keyed.pid), b"0", params)
+    assert refused.value.field_pointer == 48
+    with keyed.connect() as target:
+        done = target.call_function(ref(keyed.pid), b"0", params)
+        assert done.job is not None and done.job.partition_id == keyed.pid
+        target.job(done.job).remove()
+    Functions(keyed.plain, keyed.functions).remove(made)
+
+
 def test_a_session_learns_its_principal(keyed: Keyed) -> None:
     """That of its capability, which is its jobs'; it is told with the attributes of any object."""
     with keyed.connect() as alice, keyed.connect(audit=BOB) as bob:

@@ -71,6 +71,7 @@ VERBS = (
     "col members CID",
     "col rm CID --force",
     "exec SCRIPT --zone PID --rights read --wait",
+    "exec SCRIPT --zone PID --partition PID --rights read --wait",
     "exec SCRIPT --zone PID --wait",
     "exec SCRIPT --zone OTHER --rights read --wait",
     "ps",

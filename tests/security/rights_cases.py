@@ -244,12 +244,15 @@ def cancel(t: Estate, answer: Answer) -> None:
     t.good(w.Request(0x888A, pid, oid))
 
 
-def exec_in(thing: m.Thing, surrogate: int | None = None) -> Sent:
-    """A job that is accepted but held, so that it runs nowhere."""
+def exec_in(thing: m.Thing, surrogate: int | None = None, oid: int = 0) -> Sent:
+    """A job that is accepted but held, so that it runs nowhere.
+
+    surrogate: partition of the surrogate.  oid: its id; its partition is not sent then.
+    """
     code, parameters = b"print('never')\n", HOLD_JOB
     if surrogate is not None:
         parameters = struct.pack(">HH", 1, 2) + HOLD_JOB[4:]
-        parameters += struct.pack(">HHIQ", 14, 1, 8, surrogate)
+        parameters += struct.pack(">HHIQ", 15 if oid else 14, 1, 8, oid or surrogate)
     part = w.segment(0x8F81, w.descriptor(0xF081, parameters))
     gets = ((m.CURRENT_COMMAND, 3), (m.CURRENT_COMMAND, 4))
     sent = simple("EXEC", thing, length=len(code), byte11=0x80, segment=part, data=code, gets=gets)
@@ -619,6 +622,11 @@ def exec_shapes(seconds: Sequence[int]) -> Iterator[Shape]:
         "EXEC in a partition",
         lambda t, pid: exec_in(t.thing(pid), pid),
         "surrogate in the zone's partition",
+    )
+    yield Shape(
+        "EXEC in a partition",
+        lambda t, pid: exec_in(t.thing(pid), pid, 0x55_0000),
+        "surrogate of a chosen id",
     )
 
 

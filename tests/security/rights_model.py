@@ -428,10 +428,14 @@ def _other(
 
 
 def _surrogate(world: World, ask: Ask, c: Capability | None) -> Verdict:
-    """A capability for the zone is none for another partition."""
-    if ask.surrogate in (None, ask.target.pid):
+    """In a partition that the client names it is an ordinary object, which CREATE permits.  A capability
+    for the zone is none for another partition."""
+    if ask.surrogate is None:
         return PERMITTED
-    assert ask.surrogate is not None
+    if c is not None and P.CREATE not in c.permissions:
+        return refused("surrogate among the data without CREATE", 48)
+    if ask.surrogate == ask.target.pid:
+        return PERMITTED
     if c is not None:
         return refused("surrogate in another partition under a capability", 48)
     if world.policy(ask.surrogate).method != NOSEC:

@@ -13,6 +13,7 @@ from pyosd.types import ROOT, AttributeId, AttributeValue, ObjectType, ref
 from pyosd.wire.attributes import ALL, CURRENT_OBJECT_ID, LOGICAL_LENGTH, Page
 from pyosd.wire.capability import Need, Permission
 from pyosd.wire.cdb import AttributeLists, AttributePage, Request, ServiceAction, SetOne
+from pyosd.wire.exec_params import ExecParams
 from tests.harness import program
 
 ROOT_TYPE, PARTITION, COLLECTION, USER = (
@@ -78,6 +79,11 @@ CASES = [
     (
         rq.set_key(2, PID, 0, bytes(7), bytes(20)),
         [Need(ref(PID), PARTITION, P.DEV_MGMT | P.POL_SEC)],
+    ),
+    (rq.execute(OBJ, b"pass", ExecParams(rights=P.READ)), [Need(OBJ, USER, P.READ | P.FUN_EXE)]),
+    (
+        rq.execute(ref(PID), b"pass", ExecParams(rights=P.READ, surrogate=ref(PID))),
+        [Need(ref(PID), PARTITION, P.READ | P.FUN_EXE | P.CREATE)],
     ),
     (rq.perform_task_management(1, 7, OBJ), [Need(ROOT, ROOT_TYPE, P.DEV_MGMT | P.GLOBAL)]),
 ]

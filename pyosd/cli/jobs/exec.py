@@ -74,7 +74,8 @@ __all__ = ["exec_command", "run", "submit"]
     "--partition",
     metavar="PID",
     type=ADDRESS,
-    help="Make the job's object an ordinary object of this partition, listed and counted there.",
+    help="Make the job's object an ordinary object of this partition, listed and counted there.  "
+    "This requires the permission CREATE.",
 )
 @click.option("--name", metavar="NAME", default="", help="Name of the job.  [the script's]")
 @click.option(
