@@ -54,7 +54,7 @@ ROLES = {
         ((ScopeKind.ZONE, _A.FUN_EXE | JOB_RIGHTS), *_FOLLOW),
     ),
     "owner": Role(
-        "Everything in the partition, its quotas and policies, and its removal.",
+        "Everything in the partition, its quotas, policies, stages and hooks, and its removal.",
         (
             (ScopeKind.PARTITION, _MANAGE),
             (ScopeKind.OBJECTS, _MANAGE),

@@ -46,7 +46,7 @@ _SOURCE = AttributeId(Page.STACK, 17)
 """The object whose data an object shows."""
 _BASE = AttributeId(Page.PARTITION_STACK, 17)
 """The partition whose objects a partition shows."""
-_COLLECTION_PAGES, _ROOT_PAGES = 0x6000_0000, 0x9000_0000
+_PARTITION_PAGES, _COLLECTION_PAGES, _ROOT_PAGES = 0x3000_0000, 0x6000_0000, 0x9000_0000
 _LIST_ATTR, _REMOVE_SCOPE, _REPLACE = 0x40, 0x07, 0x02
 _COPY_SOURCE = 0x0101
 _R, _P, _C, _U = (
@@ -217,11 +217,19 @@ def _to_set(attribute: AttributeValue) -> Permission:
         return _A.SET_ATTR | _A.WRITE
     if attribute.page == Page.USER_COLLECTIONS and attribute.value:
         return _TO_JOIN
-    if attribute.page in _STACK_PAGES:
-        return _A.SET_ATTR | _A.FUN_EXE
-    if attribute.page in _HOOK_PAGES:
-        return _A.SET_ATTR | _A.FUN_EXE | _A.READ
+    if attribute.page in _STACK_PAGES | _HOOK_PAGES:
+        return _to_attach(attribute.page)
     return _A.SET_ATTR
+
+
+def _to_attach(page: int) -> Permission:
+    """What is set on a collection, a partition or the root is for the data of all users there."""
+    permissions = _A.SET_ATTR | _A.FUN_EXE
+    if page in _HOOK_PAGES:
+        permissions |= _A.READ
+    if page >= _PARTITION_PAGES:
+        permissions |= _A.POL_SEC
+    return permissions
 
 
 def _of_attributes(request: Request) -> Permission:

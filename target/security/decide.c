@@ -69,17 +69,26 @@ static bool is_hook_page(uint32_t page)
 	return is_page_of_any(page, OSD_PAGE_HOOKS);
 }
 
+/* What is set on a collection, a partition or the root is for the data of all users there. */
+static struct osd_access access_to_attach(uint32_t page)
+{
+	uint16_t permissions = OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE;
+
+	if (is_hook_page(page))
+		permissions |= OSD_PERM_READ;
+	if (page >= OSD_PAGE_PARTITION_BASE)
+		permissions |= OSD_PERM_POL_SEC;
+	return (struct osd_access){.permissions = permissions};
+}
+
 struct osd_access osd_access_to_set(uint32_t page, uint32_t number, bool empty)
 {
 	if (is_policy_page(page) || is_quota_page(page))
 		return (struct osd_access){.permissions = OSD_PERM_SET_ATTR | OSD_PERM_POL_SEC};
 	if (page == OSD_REL_INFORMATION && number == OSD_INFO_LOGICAL_LENGTH)
 		return osd_access_whole(OSD_PERM_SET_ATTR | OSD_PERM_WRITE);
-	if (is_stack_page(page))
-		return (struct osd_access){.permissions = OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE};
-	if (is_hook_page(page))
-		return (struct osd_access){.permissions = OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE |
-							  OSD_PERM_READ};
+	if (is_stack_page(page) || is_hook_page(page))
+		return access_to_attach(page);
 	if (page == OSD_REL_COLLECTIONS && !empty)
 		return osd_access_to_join();
 	return (struct osd_access){.permissions = OSD_PERM_SET_ATTR};

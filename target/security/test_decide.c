@@ -24,6 +24,7 @@ static struct osd_keyring *keyring;
 static void test_needs(void)
 {
 	const uint16_t policy = OSD_PERM_SET_ATTR | OSD_PERM_POL_SEC;
+	const uint16_t hook = OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE | OSD_PERM_READ;
 	const struct {
 		uint32_t page, number;
 		uint16_t permissions;
@@ -46,8 +47,13 @@ static void test_needs(void)
 		{0x60000004, 1, OSD_PERM_SET_ATTR, false, false, true},
 		{OSD_PAGE_JOB_CONTROL, 1, OSD_PERM_SET_ATTR, false, false, false},
 		{0x20000020, 1, OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE, false, false, false},
-		{0x50000020, 1, OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE, false, false, false},
-		{0xb0000020, 16, OSD_PERM_SET_ATTR | OSD_PERM_FUN_EXE, true, false, false},
+		{0x50000020, 1, policy | OSD_PERM_FUN_EXE, false, false, false},
+		{0x50000020, 17, policy | OSD_PERM_FUN_EXE, false, false, false},
+		{0x80000020, 1, policy | OSD_PERM_FUN_EXE, false, false, false},
+		{0xb0000020, 16, policy | OSD_PERM_FUN_EXE, true, false, false},
+		{0x20000021, 1, hook, false, false, false},
+		{0x50000021, 1, policy | hook, false, false, false},
+		{0xb0000021, 1, policy | hook, true, false, false},
 		{OSD_PAGE_RESERVED_BASE, 1, OSD_PERM_SET_ATTR, false, false, false},
 	};
 

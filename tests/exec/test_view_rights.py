@@ -126,6 +126,27 @@ def test_permissions_to_make_a_view(keyed: Keyed, view: ObjectRef) -> None:
             becomes(target, view, base, flags)
 
 
+def test_permissions_to_decide_about_a_whole_partition(keyed: Keyed) -> None:
+    """Also to remove what there is: POL_SEC beside the permissions for one object."""
+    with keyed.connect() as target:
+        part = target.create_collection(keyed.pid)
+    for obj, page, number in (
+        (ref(keyed.pid), Page.PARTITION_STACK, 1),
+        (ref(keyed.pid), Page.PARTITION_STACK, SOURCE),
+        (ref(keyed.pid), Page.PARTITION_HOOKS, 1),
+        (part, Page.COLLECTION_STACK, 1),
+    ):
+        value = AttributeValue(page, number, b"")
+        for lacks in (Permission.POL_SEC, Permission.FUN_EXE, Permission.SET_ATTR):
+            with without(keyed, obj, lacks) as target, pytest.raises(PermissionDenied):
+                target.set_attributes(obj, [value])
+        with keyed.connect() as target:
+            target.set_attributes(obj, [value])
+    with without(keyed, keyed.obj, Permission.POL_SEC) as target:
+        for page in (Page.STACK, Page.HOOKS):
+            target.set_attributes(keyed.obj, [AttributeValue(page, 1, b"")])
+
+
 class Lists(KeySource):
     """The credentials permit less on the user objects of a partition than on the partition itself."""
 

@@ -11,8 +11,12 @@ import pytest
 from click.testing import Result
 
 import pyosd
+from pyosd import requests
 from pyosd.secmgr.roles import ROLES
-from pyosd.types import PartitionId, ref
+from pyosd.types import AttributeValue, ObjectRef, ObjectType, PartitionId, ref
+from pyosd.wire.attributes import Page
+from pyosd.wire.capability import Permission
+from pyosd.wire.cdb import AttributeLists
 from tests.secmgr.test_targets import DATA, Place, X, place_with_jobs
 from tests.waiting import until
 
@@ -188,6 +192,47 @@ def test_owner(users: dict[str, As], place: Place) -> None:
     assert made in owner("obj", "ls", "0x20000").stdout
     owner("ps")
     owner("part", "rm", "0x20000", "--contents", "--yes")
+
+
+def test_the_owner_decides_what_all_changes_pass(
+    users: dict[str, As], place: Place, tmp_path: Path
+) -> None:
+    """Permissions of scripts neither set nor remove hooks and stages of the partition."""
+    pid, view = "0x30000", "0x40000"
+    owner, runner = users["owner"], users["run-write"]
+    for each in (pid, view):
+        place.osd("acl", "add", "owner", "owner", each)
+    place.osd("acl", "add", "run-write", "run-write", pid)
+    owner("part", "create", pid)
+    stored = owner("obj", "write", pid, data=b"kept").stdout.strip()
+    path = script(tmp_path, "def main(args):\n    return 'nobody changes this'\n")
+    place.osd("fn", "put", path, "--name", "never")
+    place.osd("acl", "add", "owner", "read", "0x1")
+    assert owner("hook", "add", pid, "never").stdout == "1\n"
+    for words in (("hook", "rm", pid, "--all"), ("attach", pid, "--none"), ("detach", pid)):
+        assert f"run-write lacks POL_SEC on partition {pid}" in runner(*words, code=77).output
+    with_less(place, ref(0x30000), Permission.FUN_EXE | Permission.SET_ATTR | Permission.READ)
+    assert "nobody changes this" in owner("obj", "write", stored, data=b"gone", code=1).output
+    owner("attach", pid, "--none")
+    owner("detach", pid)
+    place.osd("acl", "add", "owner", "EXEC", f"{view}/*")  # the objects' sources
+    owner("view", "create", view, "--of", pid)
+    assert owner("obj", "read", stored.replace(pid, view)).stdout == "kept"
+    owner("hook", "rm", pid, "--all")
+    owner("obj", "write", stored, data=b"gone")
+
+
+def with_less(place: Place, partition: ObjectRef, asked: Permission) -> None:
+    """What the security manager gives `run-write` for scripts; the target refuses the rest."""
+    source = place.source(place.folder / "run-write.token")
+    given = source.credential(partition, ObjectType.PARTITION, asked)
+    source.close()
+    with pyosd.connect(place.serving.url, credentials=given) as target:
+        for page in (Page.PARTITION_HOOKS, Page.PARTITION_STACK):
+            lists = AttributeLists((), (AttributeValue(page, 1, b""),))
+            request = requests.set_attributes(partition, attributes=lists)
+            with pytest.raises(pyosd.PermissionDenied):
+                target.call(request, credential=given)
 
 
 def test_a_role_is_of_a_partition(place: Place) -> None:

@@ -402,6 +402,7 @@ NO_LISTS = (
     *("COND SETATTR", "GEN CAS", "CAS", "FA", "SET KEY", "READ MAP"),
     *("READ, scattered", "READ, a segment without pieces", "WRITE, a segment without pieces"),
 )
+STAGES, HOOKS = 0x2000_0020, 0x2000_0021
 UNCHANGED_TAG = (0x5, 0x4000_0001, bytes(4))
 
 
@@ -446,6 +447,11 @@ def policy_shapes() -> Iterator[Shape]:
         "length quota of a partition": setting(of_partition, 0x2, 1, quota),
         "capacity quota of a partition": setting(of_partition, 0x2, 0x1_0001, quota),
         "count quota of a partition": setting(of_partition, 0x2, 0x1_0002, quota),
+        "stage of a user object": setting(PLAIN["SET ATTRIBUTES"], STAGES, 1, b""),
+        "stage of a collection": setting(of_collection, STAGES, 1, b""),
+        "stage of a partition": setting(of_partition, STAGES, 1, b""),
+        "hook of a user object": setting(PLAIN["SET ATTRIBUTES"], HOOKS, 1, b""),
+        "hook of a partition": setting(of_partition, HOOKS, 1, b""),
         "application page of a partition": setting(of_partition, APPLICATION, 1, b"x"),
         "application page of a collection": setting(of_collection, APPLICATION, 1, b"x"),
     }.items():
@@ -466,6 +472,8 @@ def root_attributes() -> Iterator[Shape]:
         "application page": setting(nothing, APPLICATION, 1, b"x"),
         "frozen keys": setting(nothing, 0x5, 5, FROZEN_MASK),
         "count quota": setting(nothing, 0x2, 0x2_0002, count),
+        "stage": setting(nothing, STAGES, 1, b""),
+        "hook": setting(nothing, HOOKS, 1, b""),
     }.items():
         yield Shape(f"SET ATTRIBUTES [{name} of the root]", make, of_root=True)
     yield Shape("GET ATTRIBUTES of the root", getting(looking), of_root=True)

@@ -111,6 +111,8 @@ LENGTH = (0x0000_0001, 0x82)
 COLLECTIONS_PAGE, ACCESS_PAGE = 0x0000_0004, 0x3000_0004
 POLICY_PAGES = (0x0000_0005, 0x3000_0005, 0x6000_0005, 0x9000_0005, ACCESS_PAGE)
 QUOTA_PAGES = (0x0000_0002, 0x3000_0002, 0x9000_0002)
+STACK_PAGES = (0x2000_0020, 0x5000_0020, 0x8000_0020, 0xB000_0020)
+HOOK_PAGES = (0x2000_0021, 0x5000_0021, 0xB000_0021)
 TO_JOIN = P.SET_ATTR | P.READ | P.WRITE | P.APPEND | P.REMOVE | P.GET_ATTR
 """Permissions on a collection may be used on its members, so joining needs all that they lend."""
 
@@ -353,6 +355,10 @@ def to_set(name: Name) -> P:
     """Permissions that setting an attribute needs."""
     if name[0] in POLICY_PAGES or name[0] in QUOTA_PAGES:
         return P.SET_ATTR | P.POL_SEC
+    if name[0] in STACK_PAGES + HOOK_PAGES:
+        hook = P.READ if name[0] in HOOK_PAGES else NONE
+        whole = NONE if name[0] < 0x3000_0000 else P.POL_SEC
+        return P.SET_ATTR | P.FUN_EXE | hook | whole
     if name == LENGTH:
         return P.SET_ATTR | P.WRITE
     return TO_JOIN if name[0] == COLLECTIONS_PAGE else P.SET_ATTR

@@ -13,6 +13,7 @@ from tests.security.rights_model import (
     ANY,
     COLLECTION,
     COLLECTIONS_PAGE,
+    HOOK_PAGES,
     LENGTH,
     NONE,
     NOSEC,
@@ -20,6 +21,7 @@ from tests.security.rights_model import (
     PERMITTED,
     POLICY_PAGES,
     ROOT,
+    STACK_PAGES,
     TO_JOIN,
     USER,
     Capability,
@@ -73,7 +75,7 @@ BY_PARTITION_ZERO = (
     "remove partition with contents",
     "list partitions",
 )
-NEVER_SET = (*POLICY_PAGES, 0x2000_0003)
+NEVER_SET = (*POLICY_PAGES, *STACK_PAGES, *HOOK_PAGES, 0x2000_0003)
 FIRST_UNSETTABLE = 0xC000_0000
 
 

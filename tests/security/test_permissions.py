@@ -94,6 +94,7 @@ def test_needs(request_: Request, needs: list[Need]) -> None:
     assert [*needs_of(request_)] == needs
 
 
+RUNS = P.SET_ATTR | P.FUN_EXE
 JOINS = P.READ | P.WRITE | P.APPEND | P.REMOVE | P.GET_ATTR | P.SET_ATTR
 ATTRIBUTES = [
     (AttributeLists((CURRENT_OBJECT_ID, AttributeId(Page.CURRENT_COMMAND, ALL))), P(0)),
@@ -104,6 +105,18 @@ ATTRIBUTES = [
     (SetOne(COLOUR), P.SET_ATTR),
     (SetOne(TAG), P.SET_ATTR | P.POL_SEC),
     (SetOne(AttributeValue(Page.PARTITION_QUOTAS, 1, bytes(8))), P.SET_ATTR | P.POL_SEC),
+    (SetOne(AttributeValue(Page.STACK, 1, bytes(28))), RUNS),
+    *(
+        (SetOne(AttributeValue(page, 1, value)), RUNS | P.POL_SEC)
+        for page in (Page.COLLECTION_STACK, Page.PARTITION_STACK, Page.ROOT_STACK)
+        for value in (bytes(28), b"")
+    ),
+    (SetOne(AttributeValue(Page.HOOKS, 1, bytes(28))), RUNS | P.READ),
+    *(
+        (SetOne(AttributeValue(page, 1, value)), RUNS | P.READ | P.POL_SEC)
+        for page in (Page.PARTITION_HOOKS, Page.ROOT_HOOKS)
+        for value in (bytes(28), b"")
+    ),
     (SetOne(AttributeValue(*LOGICAL_LENGTH, bytes(8))), P.SET_ATTR | P.WRITE),
     (SetOne(AttributeValue(Page.USER_COLLECTIONS, 1, bytes(8))), JOINS),
     (SetOne(AttributeValue(Page.USER_COLLECTIONS, 1, b"")), P.SET_ATTR),
