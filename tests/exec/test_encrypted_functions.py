@@ -18,7 +18,7 @@ from pyosd.errors import OSDError
 from pyosd.security.code_box import INFO, MAGIC, encrypt
 from pyosd.security.function_signature import SIGNATURE, sign, statement
 from pyosd.types import AttributeValue, ObjectRef, ref
-from pyosd.wire.exec_params import ArgsEncoding, ExecParams, FunctionCall
+from pyosd.wire.exec_params import ArgsEncoding, CallRecord, ExecParams, FunctionCall
 from pyosd.wire.job_status import JobState
 from tests import warm
 from tests.exec.conftest import WAIT_S
@@ -32,6 +32,14 @@ pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 BOX_KEY, BAD_BOX = 0x13, 0x8023
 SECRET = "the recipe of " + "soup" * 5
 CODE = f"RECIPE = {SECRET!r}\ndef main(args):\n    return len(RECIPE) + args\n".encode()
+THIEF = """
+import _osdcore as c, os
+c.call(1, 0, 0, 0, 0, bytes(4))  # the end of this script, so the target keeps the sandbox
+c.call(4, 0, 0)  # and is asked for the next job
+stolen = os.read(4, 1 << 20)
+c.call(1, 1, len(stolen), 0, 0, bytes(4) + stolen)  # the result of the call
+os._exit(0)
+"""
 
 
 def put(target: pyosd.Target, make: Callable[[bytes], bytes]) -> ObjectRef:
@@ -122,6 +130,21 @@ def test_a_script_of_exec_cannot_use_a_function_s_code(
         assert "RECIPE" not in target.job(reply.job).traceback()
     finally:
         target.remove_partition(FUNCTIONS, contents=True)
+
+
+@pytest.mark.parametrize("record", [CallRecord.ALWAYS, CallRecord.NEVER])
+def test_a_caller_s_script_does_not_get_the_code_by_reuse(record: CallRecord) -> None:
+    """It waits in its sandbox, which is kept for its principal, for the call of the function."""
+    words = arguments(("--slots", "2", "--reuse", "trusted"))
+    with Serving(*words) as serving, serving.connect() as target:
+        target.create_partition(FUNCTIONS)
+        zone = ref(target.create_partition())
+        obj = put(target, partial(encrypt, CODE))
+        target.activate_function(obj)
+        target.exec(THIEF, zone=zone).wait(WAIT_S)
+        reply = call(target, zone, obj.object_id, 1, record=record)
+        assert SECRET.encode() not in reply.result
+        assert result(target, reply) == len(SECRET) + 1
 
 
 def test_any_implementation_of_hpke_will_do(target: pyosd.Target, zone: ObjectRef) -> None:

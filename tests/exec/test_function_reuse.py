@@ -37,6 +37,13 @@ def main(args):
     vars(json)["mark NAME in json"] = 1
     return [args, count, seen]
 """
+STAYS = """
+import _osdcore as c, osd
+def main(args):
+    c.call(1, 0, 0, 0, 0, bytes(4))  # an end with no result, so the target keeps the sandbox
+    c.call(4, 0, 0)  # and is asked for the next job
+    osd.result("not yours")
+"""
 DIES = "import os\ndef main(args):\n    if args % 7 == 3:\n        os._exit(1)\n    return args\n"
 
 
@@ -89,6 +96,23 @@ def test_a_function_called_again_and_again_leaves_no_mark_for_others(target: pyo
             assert set(seen) <= {f"mark {name}"}
     marks = "import json, sys, osd\nosd.result([n for n in sys.path + list(vars(json)) if 'mark ' in n])"
     assert target.exec(marks, zone=zone).result(WAIT_S) == []
+
+
+def test_a_function_that_stays_in_its_sandbox_gets_no_other_job(target: pyosd.Target) -> None:
+    """It has the rights of its own calls alone, and those of its caller's scripts in no case."""
+    zone = ref_of(target)
+    target.functions.put(STAYS.encode(), name="stays", access=Access.NONE)
+    target.functions.put(b"def main(args):\n    return args\n", name="mine", access=Access.NONE)
+    for record in (CallRecord.ALWAYS, CallRecord.NEVER):
+        named = FunctionCall(1, "stays", "", ArgsEncoding.JSON, record)
+        reply = target.call_function(zone, b"1", ExecParams(function=named))
+        assert reply.error is None, reply.error
+        job = target.exec("import osd\nosd.result('mine')", zone=zone)
+        status = job.wait(WAIT_S)
+        assert job.result() == "mine"
+        if reply.job is not None:
+            assert status.sandbox != target.job(reply.job).status().sandbox
+        assert target.functions.call("mine", "also", zone=zone) == "also"
 
 
 def test_calls_after_a_sandbox_that_died_are_served(target: pyosd.Target) -> None:

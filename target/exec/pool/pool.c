@@ -165,6 +165,7 @@ struct osd_sandbox_order osd_pool_order(const struct osd_job *job)
 		.supply = &job->pool->supply,
 		.principal = record->principal,
 		.limits = osd_sandbox_limits_of(&record->limits),
+		.function = record->function.id,
 		.code_sha256 = record->function.id.object_id ? record->code_sha256 : NULL,
 		.code_name = record->name,
 	};

@@ -363,7 +363,8 @@ static bool same_follows(const struct osd_run *run)
 	if (!entry) /* none waits: as it was before */
 		return run->sandbox->last_slot == run->code_slot;
 	next = &osd_container_of(entry, struct osd_job, entry)->record;
-	return next->function.id.object_id && strcmp(next->principal, record->principal) == 0 &&
+	return osd_same_id(next->function.id, record->function.id) &&
+	       strcmp(next->principal, record->principal) == 0 &&
 	       memcmp(next->code_sha256, record->code_sha256, sizeof(next->code_sha256)) == 0 &&
 	       strcmp(next->name, record->name) == 0;
 }
@@ -379,6 +380,7 @@ static void release(struct osd_run *run)
 {
 	struct osd_exec *exec = run->exec;
 	struct osd_sandbox *sandbox = run->sandbox;
+	struct osd_sandbox_order order;
 
 	if (run->handed_over_usec)
 		osd_output_release(&run->output);
@@ -394,7 +396,8 @@ static void release(struct osd_run *run)
 	if (may_run_another(run)) {
 		if (run->code_slot && run->session.kept_code)
 			osd_kept_codes_note(&sandbox->codes, run->code_slot, cpu_used(run));
-		osd_sandbox_keep(exec->sandboxes, sandbox, run->job->record.principal,
+		order = osd_pool_order(run->job);
+		osd_sandbox_keep(exec->sandboxes, sandbox, &order,
 				 same_follows(run) ? run->code_slot : 0);
 		sandbox->last_slot = run->code_slot;
 	} else {

@@ -74,6 +74,8 @@ static void keep_sandbox(void)
 	exec->pools->first->supply.sandbox_jobs = 100;
 	sandbox->state = OSD_SANDBOX_KEPT;
 	sandbox->principal = strdup("addr:a");
+	sandbox->function = (struct osd_object_id){1, OSD_FIRST_ID}; /* of call_of */
+	memset(sandbox->function_sha256, 1, sizeof(sandbox->function_sha256));
 	sandbox->ready_again = true;
 	sandbox->last_slot = 1;
 	exec->sandboxes->called = sandbox->supply;

@@ -19,9 +19,16 @@
 #define REST_USEC    50000   /* an engine's own threads use less of it from one look to the next */
 #define LIGHT_MOST   64	 /* calls of one function from one whole clean-up to the next */
 
+static bool is_of_function(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
+{
+	return osd_same_id(sandbox->function, order->function) &&
+	       (!order->code_sha256 || memcmp(sandbox->function_sha256, order->code_sha256,
+					      sizeof(sandbox->function_sha256)) == 0);
+}
+
 static bool is_for(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order)
 {
-	return sandbox->supply == order->supply &&
+	return sandbox->supply == order->supply && is_of_function(sandbox, order) &&
 	       osd_reuse_fits(sandbox->principal, &sandbox->limits, order->principal,
 			      &order->limits);
 }
@@ -142,10 +149,15 @@ static void tell_to_clean(struct osd_sandbox *sandbox, uint8_t same_slot)
 }
 
 void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
-		      const char *principal, uint8_t same_slot)
+		      const struct osd_sandbox_order *order, uint8_t same_slot)
 {
-	if (!sandbox->principal)
-		sandbox->principal = strdup(principal);
+	if (!sandbox->principal) {
+		sandbox->principal = strdup(order->principal);
+		sandbox->function = order->function;
+		if (order->code_sha256)
+			memcpy(sandbox->function_sha256, order->code_sha256,
+			       sizeof(sandbox->function_sha256));
+	}
 	/* The connection may be lost here, and the sandbox with it. */
 	if (sandbox->principal && !sandbox->dead && !sandboxes->stopping)
 		make_room(sandboxes, sandbox->supply);

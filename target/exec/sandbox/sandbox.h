@@ -3,7 +3,8 @@
  * This room knows no job and no pool: the owner of a sandbox answers for it (struct osd_sandbox_ops).
  *
  * Sandboxes are forked ahead of need.  A job takes a READY one, uses it once, and another is asked for in
- * its place.  With reuse (docs/security.md, section 5) a sandbox is KEPT for other jobs of the same principal.
+ * its place.  With reuse (docs/security.md, section 5) a sandbox is KEPT for other jobs of the same principal: for its
+ * scripts, or for its calls of the same function.
  * Every message names a sandbox by an id that is never used again, so a late message about a dead one is
  * recognised.
  *
@@ -28,6 +29,7 @@
 #include "base/lock.h"
 #include "base/status.h"
 #include "exec/sandbox/reuse.h"
+#include "object/object.h"
 #include "wire/proxy_frame.h"
 #include "wire/sandboxd_frame.h"
 
@@ -118,7 +120,7 @@ enum osd_sandbox_state {
 };
 
 /* The codes of functions that a sandbox says it keeps, compiled (codes.c).  Nothing depends on its word but its
- * own jobs, which are all of one principal. */
+ * own jobs, which are all of one principal and one function. */
 struct osd_kept_codes {
 	struct osd_kept_code {
 		bool kept;
@@ -187,6 +189,8 @@ struct osd_sandbox {
 	/* Reuse (keep.c). */
 	unsigned jobs;		   /* run so far, the present one included */
 	char *principal;	   /* kept for; owned; NULL: pristine */
+	struct osd_object_id function; /* kept for its calls; object 0: for scripts */
+	uint8_t function_sha256[32];   /* of its code then */
 	bool stale;		   /* TAKEN: not for another job: its pool has changed */
 	bool ready_again;	   /* KEPT or TAKEN, and waits in NEXT after its last job */
 	uint64_t look_usec;	   /* KEPT: the next look at its processor time */
@@ -327,13 +331,14 @@ struct osd_sandbox_order {
 	struct osd_supply *supply;
 	const char *principal;
 	struct osd_sandbox_limits limits;
-	/* Of a job that calls a function: its code, and the name that tracebacks show.  NULL: it is a script. */
+	/* Of a job that calls a function: its id, its code, and the name that tracebacks show.  NULL: it is a script. */
+	struct osd_object_id function;
 	const uint8_t *code_sha256;
 	const char *code_name;
 };
 
-/* Takes a sandbox for a job: a KEPT one of its principal and limits, else a READY one.  Returns a reference, or NULL: there is
- * none.  Call osd_sandbox_renew first on one that was KEPT. */
+/* Takes a sandbox for a job: a KEPT one of its principal, function and limits, else a READY one.  Returns a reference, or
+ * NULL: there is none.  Call osd_sandbox_renew first on one that was KEPT. */
 struct osd_sandbox *osd_sandbox_take(struct osd_sandboxes *sandboxes,
 				     const struct osd_sandbox_order *order);
 bool osd_sandbox_fits(const struct osd_sandbox *sandbox, const struct osd_sandbox_order *order);
@@ -345,11 +350,12 @@ bool osd_sandbox_renew(struct osd_sandboxes *sandboxes, struct osd_sandbox *sand
 bool osd_sandbox_is_renewed(struct osd_sandbox *sandbox, const struct osd_sandbox_order *order);
 /* Wakes up the kept sandbox that a call most likely gets, if its last job was a short call. */
 void osd_sandbox_rouse(struct osd_sandboxes *sandboxes);
-/* Instead of giving it back: FINISH is answered, and the sandbox prepares for another job of this
- * principal.  same_slot: that job is most likely a call of the function whose code is there; 0: of no such
- * function.  The reference goes. */
+/* Instead of giving it back: FINISH is answered, and the sandbox prepares for another job.  order: of the job that it has
+ * run; no job of another principal or function gets it.  A script could wait there for the code of a function, and a
+ * function for what its access class denies it.  same_slot: the next job is most likely a call of the function whose
+ * code is there; 0: of no such function.  The reference goes. */
 void osd_sandbox_keep(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox,
-		      const char *principal, uint8_t same_slot);
+		      const struct osd_sandbox_order *order, uint8_t same_slot);
 /* One that was taken has run nothing: a pristine one is READY again, a renewed one is KEPT, and one that has ended
  * meanwhile, or is stale, ends.  The reference goes. */
 void osd_sandbox_put_back(struct osd_sandboxes *sandboxes, struct osd_sandbox *sandbox);

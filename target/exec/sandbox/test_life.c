@@ -126,9 +126,15 @@ static void say_ready(struct stage *stage, uint64_t id, int job)
 	osd_sandboxes_event(&stage->sandboxes, id << 2 | OSD_EVENT_JOB_SOCKET);
 }
 
+/* Of a script. */
+static struct osd_sandbox_order order_of(struct stage *stage, const char *principal)
+{
+	return (struct osd_sandbox_order){.supply = &stage->supply, .principal = principal};
+}
+
 static struct osd_sandbox *take(struct stage *stage)
 {
-	const struct osd_sandbox_order order = {.supply = &stage->supply, .principal = "addr:a"};
+	const struct osd_sandbox_order order = order_of(stage, "addr:a");
 
 	return osd_sandbox_take(&stage->sandboxes, &order);
 }
@@ -184,13 +190,15 @@ static int set_up_ready(struct stage *stage)
 /* A sandbox that may not be kept ends; nothing of it is left (LeakSanitizer). */
 static void test_not_kept(void)
 {
+	struct osd_sandbox_order order;
 	struct osd_sandbox *taken;
 	struct stage stage;
 	int job = set_up_ready(&stage);
 
 	taken = take(&stage);
+	order = order_of(&stage, "addr:a");
 	stage.sandboxes.stopping = true;
-	osd_sandbox_keep(&stage.sandboxes, taken, "addr:a", 0);
+	osd_sandbox_keep(&stage.sandboxes, taken, &order, 0);
 	CHECK_EQ(taken->state, OSD_SANDBOX_ENDING);
 	close(job);
 	tear_down(&stage);
@@ -245,16 +253,49 @@ static void test_given_back_with(enum limits limits)
 /* A sandbox that a principal has used, that has called NEXT since, and that a second job has taken. */
 static struct osd_sandbox *take_kept(struct stage *stage)
 {
-	const struct osd_sandbox_order order = {.supply = &stage->supply, .principal = "addr:a"};
+	const struct osd_sandbox_order order = order_of(stage, "addr:a");
 	const struct osd_call next = {.op = OSD_CALL_NEXT};
 	struct osd_sandbox *taken = take(stage);
 
-	osd_sandbox_keep(&stage->sandboxes, taken, "addr:a", 0);
+	osd_sandbox_keep(&stage->sandboxes, taken, &order, 0);
 	osd_call_encode(&next, (uint8_t *)taken->shm + OSD_SHM_FRAME_AT);
 	osd_shm_post(&taken->shm->areas[0].call);
 	CHECK(take(stage) == taken);
 	CHECK(osd_sandbox_is_renewed(taken, &order));
 	return taken;
+}
+
+/* One that a call has used is for calls of that function with that code, of no other one, and for no script. */
+static void test_kept_for_calls(void)
+{
+	const uint8_t code[32] = {1}, other_code[32] = {1, [31] = 1};
+	struct osd_sandbox_order script, call, other;
+	struct osd_sandbox *taken;
+	struct stage stage;
+	int job = set_up_ready(&stage);
+
+	script = call = order_of(&stage, "addr:a");
+	call.function = (struct osd_object_id){0x11, 1};
+	call.code_sha256 = code;
+	call.code_name = "f";
+	taken = osd_sandbox_take(&stage.sandboxes, &call);
+	CHECK(taken != NULL);
+	osd_sandbox_keep(&stage.sandboxes, taken, &call, 0);
+	CHECK(!osd_sandbox_take(&stage.sandboxes, &script));
+	other = call;
+	other.function.object_id++;
+	CHECK(!osd_sandbox_take(&stage.sandboxes, &other));
+	other = call;
+	other.code_sha256 = other_code;
+	CHECK(!osd_sandbox_take(&stage.sandboxes, &other));
+	CHECK(!osd_sandbox_fits(taken, &script) && !osd_sandbox_fits(taken, &other));
+	other = call;
+	other.principal = "addr:b";
+	CHECK(!osd_sandbox_take(&stage.sandboxes, &other));
+	CHECK(osd_sandbox_take(&stage.sandboxes, &call) == taken);
+	osd_sandbox_put_back(&stage.sandboxes, taken);
+	close(job);
+	tear_down(&stage);
 }
 
 static unsigned count_alive(const struct stage *stage)
@@ -298,6 +339,7 @@ static void test_put_back_over(enum end end)
 /* The connection is lost when another kept one is ended to make room: the one that was to be kept ends with it. */
 static void test_lost_while_kept(void)
 {
+	struct osd_sandbox_order order;
 	struct osd_sandbox *taken;
 	struct stage stage;
 	int jobs[2];
@@ -311,8 +353,9 @@ static void test_lost_while_kept(void)
 	CHECK(taken != NULL);
 	taken->state = OSD_SANDBOX_TAKEN;
 	taken->references++;
+	order = order_of(&stage, "addr:b");
 	shutdown(stage.service, SHUT_RDWR);
-	osd_sandbox_keep(&stage.sandboxes, taken, "addr:b", 0);
+	osd_sandbox_keep(&stage.sandboxes, taken, &order, 0);
 	CHECK_EQ(stage.sandboxes.fd, -1);
 	CHECK(!stage.sandboxes.list);
 	close(jobs[0]);
@@ -436,6 +479,7 @@ static void test_due(void)
 int main(void)
 {
 	test_not_kept();
+	test_kept_for_calls();
 	test_trimmed_beside_a_dead_one();
 	test_given_back_with(SET);
 	test_given_back_with(REFUSED);
