@@ -72,28 +72,34 @@ class Changes:
     ) -> dict[str, Any]:
         """Do it, and return what was and what is."""
         async with target.lock:
-            load = target.load  # what is told of it after the change may come before its answer
-            await self._tell(target, request, wish)
-            settings = target.settings
-            was, now = difference(settings, wish)
-            was |= sizes_of(load, wish, was)
-            put = [
-                Override(wish.kind, wish.name, key, value, request.who, request.why, time.time())
-                for key, value in wish.values.items()
-            ]
-            mine = settings.of(wish.kind, wish.name)
-            drop = [mine[key] for key in wish.drop if key in mine and key not in wish.values]
-            kept = {full_name(each): each for each in settings.overrides.values()}
-            kept |= {full_name(each): each for each in put}
-            for each in drop:
-                kept.pop(full_name(each))
-            pool = wish.name if wish.kind == POOL else None
-            log = Change(target.name, request.method, request.who, request.why, was, now, pool)
-            target.use(TargetSettings(settings.base, kept.values()))
-            target.explain(pool, request.who, request.why, now)
-            await self.keep([log], put, drop)
-            if not wish.frame:  # nobody else tells of it
-                LOG.info("%s", log)
+            return await self._make(target, request, wish)
+
+    async def _make(
+        self, target: ManagedTarget, request: AdminRequest, wish: _Wanted
+    ) -> dict[str, Any]:
+        """The same, with the target's lock held."""
+        load = target.load  # what is told of it after the change may come before its answer
+        await self._tell(target, request, wish)
+        settings = target.settings
+        was, now = difference(settings, wish)
+        was |= sizes_of(load, wish, was)
+        put = [
+            Override(wish.kind, wish.name, key, value, request.who, request.why, time.time())
+            for key, value in wish.values.items()
+        ]
+        mine = settings.of(wish.kind, wish.name)
+        drop = [mine[key] for key in wish.drop if key in mine and key not in wish.values]
+        kept = {full_name(each): each for each in settings.overrides.values()}
+        kept |= {full_name(each): each for each in put}
+        for each in drop:
+            kept.pop(full_name(each))
+        pool = wish.name if wish.kind == POOL else None
+        log = Change(target.name, request.method, request.who, request.why, was, now, pool)
+        target.use(TargetSettings(settings.base, kept.values()))
+        target.explain(pool, request.who, request.why, now)
+        await self.keep([log], put, drop)
+        if not wish.frame:  # nobody else tells of it
+            LOG.info("%s", log)
         answer = {"target": target.name, wish.kind: wish.name, "was": was, "is": now}
         answer["note"] = note_of(was, now)
         return {key: value for key, value in answer.items() if key != WORKERS}
@@ -208,9 +214,10 @@ class Changes:
         given = {key: request.params[key] for key in SHARE if request.params[key] is not None}
         if not given:
             raise RequestRefused("bad-params", "principal.set: say weight, queue or at_once")
-        before = {key: each.value for key, each in target.settings.of(PRINCIPAL, name).items()}
-        share = SHARE | before | given
-        return await self._change(target, request, _Wanted(PRINCIPAL, name, share, share))
+        async with target.lock:  # the target is given all three, so no other request comes between
+            before = {key: each.value for key, each in target.settings.of(PRINCIPAL, name).items()}
+            share = SHARE | before | given
+            return await self._make(target, request, _Wanted(PRINCIPAL, name, share, share))
 
     async def principal_reset(self, target: ManagedTarget, request: AdminRequest) -> dict[str, Any]:
         """principal.reset: as any other principal again."""

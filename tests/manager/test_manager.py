@@ -257,6 +257,19 @@ async def test_workers_and_principals(folder: Path) -> None:
         assert told(target, Type.PRINCIPAL)[-1] == share
 
 
+@in_loop
+async def test_two_changes_of_a_principal_at_once(folder: Path) -> None:
+    """Each keeps what the other one sets."""
+    async with faked(folder) as target, managing(folder, target.path) as desk:
+        await ready(desk)
+        await asyncio.gather(
+            desk.ask("principal.set", principal="alice", weight=5),
+            desk.ask("principal.set", principal="alice", queue=7),
+        )
+        share = {"name": "alice", "weight": "5", "queue": "7", "at_once": "0"}
+        assert told(target, Type.PRINCIPAL)[-1] == share
+
+
 class Lines(logging.Handler):
     """What is logged."""
 
