@@ -258,6 +258,7 @@ static bool take(struct osd_daemon *daemon, const struct osd_pool_words *words)
 {
 	struct osd_zygotes *pool = osd_zygotes_find(daemon, words->name, strlen(words->name));
 	bool wanted = pool && pool->wanted, unbounded = pool && pool->unbounded;
+	bool rotate = pool && pool->rotate; /* the target waits for the answer */
 	unsigned cpu_share = pool ? pool->cpu_share : 0;
 
 	if (pool && same(pool->engine, engine_of(words)) &&
@@ -275,6 +276,7 @@ static bool take(struct osd_daemon *daemon, const struct osd_pool_words *words)
 	pool->wanted = wanted;
 	pool->cpu_share = cpu_share;
 	pool->unbounded = unbounded;
+	pool->rotate = rotate;
 	osd_target_tell_pool(daemon, pool);
 	return true;
 }

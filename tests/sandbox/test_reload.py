@@ -156,6 +156,16 @@ def test_rotation(daemon: Daemon) -> None:
         sandbox.close()
 
 
+def test_rotation_of_a_pool_that_changes_meanwhile(daemon: Daemon, folder: Path) -> None:
+    """The zygote of the changed pool is the one that was asked for."""
+    found = make("other", folder, {"word.py": "WORD = 'other'\n"})
+    daemon.send(ROTATE, 0, b"one")
+    line = f"name=one;max=5;packages={found.folder};set={found.id};preload=word"
+    reload(daemon, folder, line)
+    assert daemon.wait_for(ROTATED, 0)[0] == b"one"
+    assert printed(daemon, WORD, "one") == b"other\n"
+
+
 def test_removed_while_nobody_asks(daemon: Daemon, folder: Path) -> None:
     """What the target has not used goes at once; so does all the rest with the target."""
     daemon.spawn(pool="one").close()
