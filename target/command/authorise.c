@@ -36,7 +36,7 @@ static uint16_t permissions_of(const struct osd_request *request)
 static bool is_scattered(const struct osd_request *request)
 {
 	return request->def->bytes == OSD_BYTES_SCATTER &&
-	       (request->decoded.continuation_length || request->decoded.data_distribution);
+	       osd_authorise_by_pieces(&request->decoded);
 }
 
 static struct osd_access access_of(const struct osd_request *request)

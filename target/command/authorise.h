@@ -28,6 +28,12 @@ enum osd_status osd_authorise_sources(struct osd_command_context *ctx);
 
 /* In ctx->txn: checks that the object addressed is still the one that was authorised. */
 enum osd_status osd_authorise_again(struct osd_command_context *ctx);
+/* Whether a command that may have pieces is authorised without its range, which osd_authorise_range compares
+ * later: also one whose segment has no list of pieces. */
+static inline bool osd_authorise_by_pieces(const struct osd_cdb *cdb)
+{
+	return cdb->continuation_length || cdb->data_distribution;
+}
 /* Checks a part of the data that the CDB's own range does not give. */
 enum osd_status osd_authorise_range(struct osd_command_context *ctx, uint64_t start,
 				    uint64_t length);

@@ -39,8 +39,7 @@ static enum osd_status load_pieces(struct osd_command_context *ctx, uint64_t las
 		malloc((descriptor.length / OSD_SG_ENTRY + 1) * sizeof(*pieces));
 	struct osd_sg_list list;
 	enum osd_status status = OSD_OK;
-	bool compared = !cdb->continuation_length && !cdb->data_distribution; /* see authorise.c */
-	size_t count = scattered || compared ? 0 : 1;
+	size_t count = !scattered && osd_authorise_by_pieces(cdb) ? 1 : 0;
 
 	if (!pieces)
 		return OSD_E_NO_MEMORY;

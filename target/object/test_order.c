@@ -10,7 +10,7 @@
 
 static const struct osd_object_id root, partition = {PID, 0};
 
-/* What another thread does meanwhile. */
+/* The work of another thread meanwhile. */
 struct other {
 	struct osd_objects *objects;
 	void (*fn)(struct osd_objects *objects);
