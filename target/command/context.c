@@ -2,6 +2,8 @@
 /* context.c -- see context.h. */
 #include "command/context.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,11 +46,21 @@ bool osd_command_aborted(const struct osd_request *request)
 	return __atomic_load_n(&request->aborted, __ATOMIC_ACQUIRE);
 }
 
+/* The one who removes the file of a step does that step. */
+static bool step_granted(const char *hold)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s.step", hold);
+	return unlink(path) == 0;
+}
+
 void osd_command_hold(const struct osd_command_context *ctx)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
 
-	while (ctx->hold && !osd_command_aborted(ctx->request) && access(ctx->hold, F_OK) == 0)
+	while (ctx->hold && !osd_command_aborted(ctx->request) && access(ctx->hold, F_OK) == 0 &&
+	       !step_granted(ctx->hold))
 		nanosleep(&pause, NULL);
 }
 

@@ -47,7 +47,8 @@ typedef enum osd_status osd_manage_tasks_fn(struct osd_request *asker, uint8_t f
 bool osd_command_aborted(const struct osd_request *request);
 
 /* For tests: where a long command (but LIST, by which tests look around) looks, it also waits as long
- * as the file of the option hold exists and nobody aborts it. */
+ * as the file of the option hold exists and nobody aborts it.  A file of that name with .step lets one
+ * command do one step, and is gone then. */
 struct osd_command_context;
 void osd_command_hold(const struct osd_command_context *ctx);
 /* Both, for walks of the object layer: context is the command's. */

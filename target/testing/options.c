@@ -36,7 +36,7 @@ static const struct osd_option options[] = {
 	 "size of the ballast on a large file system"},
 	{"model", OPTION_TEXT, AT(model), 1, 128, NULL, "simulated disks (docs/tiers.md)"},
 	{"hold", OPTION_TEXT, AT(hold), 1, 4000, NULL,
-	 "long commands stop at their next step while this file exists"},
+	 "long commands stop at their next step while this file exists; FILE.step: one step"},
 	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
 	 "lose acknowledged changes on kill -9"},
 	{"token", OPTION_TEXT, AT(token), 32, 32, NULL, "security token in hex"},

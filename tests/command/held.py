@@ -53,6 +53,12 @@ class Held:
     def let_go(self) -> None:
         self.gate.unlink()
 
+    def grant_step(self) -> None:
+        """One step of the one command that waits.  Returns when it has begun."""
+        granted = self.gate.with_suffix(".step")
+        granted.touch()
+        until(lambda: not granted.exists())
+
     def begin_copy(self, collection: ObjectRef, action: int) -> ObjectRef:
         """QUERY or CREATE in the background, which copies from the collection.  Returns: where to."""
         tracker = ref(collection.partition_id, 0x5_0000)

@@ -201,14 +201,9 @@ def test_source_of_a_reader_is_replaced(held: Held) -> None:
     collection = held.populate(STEP + 1)
     accessed = AttributeId(Page.COLLECTION_TIMESTAMPS, 4)
     before = held.osd.get_attribute(collection, *accessed)
-
-    def has_begun() -> bool:
-        held.gate.unlink()
-        held.gate.touch()
-        return held.osd.get_attribute(collection, *accessed) != before
-
     command = held.start(READERS["GET MEMBER ATTRIBUTES"](collection))
-    until(has_begun, pause=0.01)
+    held.grant_step()
+    until(lambda: held.osd.get_attribute(collection, *accessed) != before)
     held.osd.remove(held.osd.list_members(collection)[-1])  # one step removes the rest
     held.osd.remove_collection(collection, with_members=True)
     held.osd.create_collection(collection.partition_id, collection.object_id)
