@@ -6,7 +6,7 @@ One process for each worker imports what programs want, when one first wants it,
 program.  The copy is a child of the test run, not of that process (CLONE_PARENT): it is waited for as if it
 had been started here, and ends when the test run does.  It has the arguments, user, folder, environment and
 streams that it is given, no other descriptors, and the limits that the worker had before its first program.
-SIGINT interrupts it, also where the test run ignores that signal.
+It obeys SIGINT and SIGHUP, also where the test run ignores them.
 Not here: tests of the start itself and of signals during it, which run the program; calls by shell scripts
 (tests/cli/warm.py).
 """
@@ -220,7 +220,9 @@ def become(how: dict[str, Any], streams: list[int]) -> None:
         text: Any = open(number, mode, buffering, "utf-8", errors)  # noqa: SIM115, PTH123 -- to the end
         setattr(sys, name, text)
         setattr(sys, f"__{name}__", text)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests ignore it
+    # Also where the tests ignore them: behind nohup, and in the background of a script.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if how["start_new_session"]:
         os.setsid()
     if how["process_group"] != -1:

@@ -196,8 +196,8 @@ def test_a_terminal_that_hangs_up_ends_it(run_folder: Path, tmp_path: Path, kept
     program = f"{sys.executable} -c '{SERVE}' {shlex.join(words)} >{log} 2>&1"
     pid, terminal = pty.fork()
     if pid == 0:
-        before = "trap '' HUP; " if kept else ""
-        os.execv("/bin/sh", ["sh", "-c", f"{before}exec {program}"])
+        hangup = f"--{'ignore' if kept else 'default'}-signal=HUP"
+        os.execv("/usr/bin/env", ["env", hangup, "sh", "-c", f"exec {program}"])
 
     def logged(text: str) -> None:
         until(lambda: log.exists() and text in log.read_text(), log.read_text)
