@@ -159,9 +159,13 @@ def test_rotation(daemon: Daemon) -> None:
 def test_rotation_of_a_pool_that_changes_meanwhile(daemon: Daemon, folder: Path) -> None:
     """The zygote of the changed pool is the one that was asked for."""
     found = make("other", folder, {"word.py": "WORD = 'other'\n"})
-    daemon.send(ROTATE, 0, b"one")
     line = f"name=one;max=5;packages={found.folder};set={found.id};preload=word"
-    reload(daemon, folder, line)
+    os.kill(daemon.process.pid, signal.SIGSTOP)  # it finds both at once, and the request is first
+    try:
+        daemon.send(ROTATE, 0, b"one")
+        reload(daemon, folder, line)
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
     assert daemon.wait_for(ROTATED, 0)[0] == b"one"
     assert printed(daemon, WORD, "one") == b"other\n"
 
