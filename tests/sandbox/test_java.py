@@ -148,8 +148,12 @@ OTHERS = {
     "Clean": """try { System.out.println("on"); Thread.sleep(1 << 30); }
         finally { System.out.println("cleaned"); } return null;""",
     "Flood": 'while (true) System.out.println("on".repeat(1000));',
-    "Stay": """System.out.println("on");
-        while (true) try { while (true) Osd.args(); } catch (ThreadDeath e) { continue; }""",
+    "Stay": """while (true) try {
+            while (true) try {
+                System.out.println("on");
+                while (true) Osd.args();
+            } catch (ThreadDeath e) { continue; }
+        } catch (ThreadDeath e) { continue; }""",  # it may come in a handler, too
     "Where": """Osd.json(new File("").getAbsolutePath() + " " + System.getenv() + " "
         + new File(".").list().length + " " + ProcessHandle.current().pid()); return null;""",
     "Scratch": """Files.writeString(Path.of("a"), "text");
