@@ -11,6 +11,7 @@ import pytest
 from iosd_secmgr.keys.keystore import Level
 from pyosd import errors
 from pyosd.secmgr.client import Client, SecurityManagerSource
+from pyosd.security.credentials import Credential
 from pyosd.wire.capability import Permission
 from tests.secmgr.conftest import OBJECT, PARTITION, TARGET, USER, Served, World
 from tests.waiting import until
@@ -29,6 +30,11 @@ def given(world: World) -> int:
     return len(world.opened.audit.entries(what="credential"))
 
 
+def given_at(credential: Credential) -> float:
+    """When it was given: it lasts ten minutes."""
+    return credential.capability.expires_ms / 1000 - 600
+
+
 def test_a_source_keeps_what_it_got(served: Served, source: SecurityManagerSource) -> None:
     first = source.credential(OBJECT, USER, Permission.READ)
     assert source.credential(OBJECT, USER, Permission.READ) is first
@@ -42,7 +48,7 @@ def test_a_source_renews_ahead_of_the_end(
     served: Served, source: SecurityManagerSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = source.credential(OBJECT, USER, Permission.READ)
-    start = time.time()
+    start = given_at(first)
     monkeypatch.setattr(time, "time", lambda: start + 560)
     assert source.credential(OBJECT, USER, Permission.READ) is first
     monkeypatch.setattr(time, "time", lambda: start + 575)
@@ -56,7 +62,7 @@ def test_a_source_lives_on_what_it_has(
 ) -> None:
     first = source.credential(OBJECT, USER, Permission.READ)
     served.stop()
-    start = time.time()
+    start = given_at(first)
     monkeypatch.setattr(time, "time", lambda: start + 580)
     assert source.credential(OBJECT, USER, Permission.READ) is first
     monkeypatch.setattr(time, "time", lambda: start + 601)
