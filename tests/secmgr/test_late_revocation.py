@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from iosd_secmgr.access.refusal import Refusal
+from iosd_secmgr.http import web
 from iosd_secmgr.keys.keystore import Level
 from iosd_secmgr.methods.table import Requester
 from tests.secmgr.conftest import PARTITION, TARGET, Served, World
@@ -23,6 +24,7 @@ def test_a_body_that_comes_after_the_end_of_its_token(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An administrator who expects to be shut out holds a request back that makes another token."""
+    monkeypatch.setattr(web, "BODY_S", 3600.0)
     world, known = served.world, threading.Event()
     world.add_user("eve")
     world.ask("group.join", group="admin", user="eve")
