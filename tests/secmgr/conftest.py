@@ -31,6 +31,7 @@ from pyosd.secmgr.client import Client
 from pyosd.security.master_key import MasterKey
 from pyosd.types import ObjectType, ref
 from tests.secmgr.model_target import ModelTarget
+from tests.waiting import DEADLINE_S
 
 TARGET = "iqn.2026-11.iosd:model"
 PARTITION = 0x10000
@@ -137,7 +138,7 @@ class Served:
 
         self.thread = threading.Thread(target=lambda: self.loop.run_until_complete(main()))
         self.thread.start()
-        assert ready.wait(10)
+        assert ready.wait(DEADLINE_S)
 
     def stop(self) -> None:
         if not self.thread.is_alive():

@@ -13,7 +13,7 @@ from tests import warm
 from tests.harness import SOURCE
 
 PROGRAM = [sys.executable, "-c", "from pyosd.cli import main; main(prog_name='osd')"]
-STOP_S = 20.0
+STOP_S = 60.0
 
 
 class Process:

@@ -15,6 +15,7 @@ from iosd_secmgr.http import web
 from pyosd import errors
 from pyosd.secmgr.client import Client, SecmgrRefused
 from tests.secmgr.conftest import READ_X, Served, World
+from tests.waiting import DEADLINE_S
 
 
 def raw(served: Served, data: bytes, context: ssl.SSLContext | None = None) -> bytes:
@@ -22,7 +23,7 @@ def raw(served: Served, data: bytes, context: ssl.SSLContext | None = None) -> b
     context = context or ssl.create_default_context(cafile=served.ca)
     port = int(served.url.rpartition(":")[2])
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+        socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as stream,
     ):
         stream.sendall(data)
