@@ -249,7 +249,8 @@ def test_refused_peers_do_not_fill_the_log(own) -> None:
     daemon.socket.close()
     daemon.process.terminate()
     said = [line for line in daemon.process.stderr if "refused" in line]
-    assert 1 <= len(said) <= 10  # five a minute, and the minute may change once
+    # Five a minute, and the minute may change once: then one line more counts those before it.
+    assert 1 <= len(said) <= 11
     assert f"refused a connection of uid {STRANGER}" in said[0]
 
 
