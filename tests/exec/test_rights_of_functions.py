@@ -94,16 +94,21 @@ def test_functions_of_a_client_are_one_in_the_queue(keyed: Keyed, changes: bool)
         def follow(pending: PendingReply) -> None:
             done.append(pending.reply(WAIT_S).error is None)
 
-        with ThreadPoolExecutor(len(requests)) as threads:
-            waiting = [bob.submit(request) for request in requests]
-            ends = [threads.submit(follow, each) for each in waiting]
-            before = len(done)
-            assert mine.call("slow0", zone=ref(keyed.pid), method="quick") == 0
-            after = len(done)
-            for end in ends:
-                end.result(WAIT_S)
-        assert done == [True] * len(requests)
-        assert after - before < 8, "those that ran, and those that ended meanwhile"
+        def goes_between() -> bool:
+            done.clear()
+            with ThreadPoolExecutor(len(requests)) as threads:
+                waiting = [bob.submit(request) for request in requests]
+                ends = [threads.submit(follow, each) for each in waiting]
+                before = len(done)
+                assert mine.call("slow0", zone=ref(keyed.pid), method="quick") == 0
+                after = len(done)
+                for end in ends:
+                    end.result(WAIT_S)
+            assert done == [True] * len(requests)
+            return after - before < 8
+
+        # More than once: all may end before a busy machine lets this test send its call, or look.
+        until(goes_between, "more than those that ran, and those that ended meanwhile")
         for request in requests:
             alice.remove(ref(request.partition_id, request.object_id))
         plain.remove_partition(partition, contents=True)
@@ -161,7 +166,7 @@ def test_the_report_of_a_function_is_for_the_user_whose_data_it_saw(
 
 MIB = 1 << 20
 PART = 4 * MIB
-# All READs below come before the first has ended.
+# All READs below come before the first has ended, unless the test is stopped meanwhile.
 LINE_OF_PART = "import time\ndef main(args):\n    time.sleep(0.15)\n    return b'x\\n'"
 
 
@@ -172,20 +177,25 @@ def test_slow_functions_leave_memory_for_others(keyed: Keyed) -> None:
         partition = plain.create_partition(0x16)
         lines = Contract(OutputSize.UNKNOWN, deterministic=True, records=RecordForm.LINES)
         made = Functions(plain, partition).put(LINE_OF_PART, name="slow", contract=lines)
-        objs = [alice.create(keyed.pid) for _ in range(14)]
-        for obj in objs:
-            for end in (*range(PART, 4 * PART + 1, PART), 4 * PART + MIB):
-                alice.write(obj, end - 1, b"\n")
-            Functions(alice, partition).attach(obj, [FunctionStage(made.id)])
         bob.read(alice.create_and_write(keyed.pid, b"text"), 0, 4)  # the unit attention comes here
-        waiting = [bob.submit(rq.read(obj, 0, 4)) for obj in objs[1:]]
-        assert waiting[-1].reply(WAIT_S).response.status == BUSY
-        mine = alice.submit(rq.read(objs[0], 0, 4)).reply(WAIT_S)
-        assert mine.error is None and bytes(mine.data) == b"x\nx\n"
-        refused = [each.reply(WAIT_S).response.status for each in waiting[:-1]].count(BUSY)
-        assert refused < len(waiting) - 1
-        for obj in objs:
-            alice.remove(obj)
+
+        def filled() -> bool:
+            objs = [alice.create(keyed.pid) for _ in range(14)]
+            for obj in objs:
+                for end in (*range(PART, 4 * PART + 1, PART), 4 * PART + MIB):
+                    alice.write(obj, end - 1, b"\n")
+                Functions(alice, partition).attach(obj, [FunctionStage(made.id)])
+            waiting = [bob.submit(rq.read(obj, 0, 4)) for obj in objs[1:]]
+            full = waiting[-1].reply(WAIT_S).response.status == BUSY
+            mine = alice.submit(rq.read(objs[0], 0, 4)).reply(WAIT_S)
+            assert mine.error is None and bytes(mine.data) == b"x\nx\n"
+            refused = [each.reply(WAIT_S).response.status for each in waiting[:-1]].count(BUSY)
+            assert refused < len(waiting) - 1
+            for obj in objs:
+                alice.remove(obj)
+            return full
+
+        until(filled, "the first READ ends before the last one comes")
         plain.remove_partition(partition, contents=True)
 
 
@@ -196,27 +206,31 @@ def test_a_reader_does_not_wait_for_the_turn_of_another(keyed: Keyed) -> None:
         kept = Contract(OutputSize.SAME, deterministic=True)
         code = SLOW.format(number=0).encode()
         made = Functions(plain, partition).put(code, name="slow", contract=kept)
-        objs = [alice.create_and_write(keyed.pid, b"text") for _ in range(16)]
-        for obj in objs:
-            Functions(alice, partition).attach(obj, [FunctionStage(made.id)])
-        waiting = [bob.submit(rq.read(obj, 0, 4)) for obj in objs]
         ends: list[int] = []
 
         def follow(pending: PendingReply) -> None:
             assert pending.reply(WAIT_S).error is None
             ends.append(1)
 
-        with ThreadPoolExecutor(len(waiting)) as threads:
-            followed = [threads.submit(follow, each) for each in waiting]
-            until(lambda: len(ends) > 0)
-            before = len(ends)
-            assert bytes(alice.read(objs[-1], 0, 4)) == b"text"
-            after = len(ends)
-            for each in followed:
-                each.result(WAIT_S)
-        assert after - before < 8, "those that ran, and those that ended meanwhile"
-        for obj in objs:
-            alice.remove(obj)
+        def goes_before() -> bool:
+            ends.clear()
+            objs = [alice.create_and_write(keyed.pid, b"text") for _ in range(16)]
+            for obj in objs:
+                Functions(alice, partition).attach(obj, [FunctionStage(made.id)])
+            waiting = [bob.submit(rq.read(obj, 0, 4)) for obj in objs]
+            with ThreadPoolExecutor(len(waiting)) as threads:
+                followed = [threads.submit(follow, each) for each in waiting]
+                until(lambda: len(ends) > 0)
+                before = len(ends)
+                assert bytes(alice.read(objs[-1], 0, 4)) == b"text"
+                after = len(ends)
+                for each in followed:
+                    each.result(WAIT_S)
+            for obj in objs:
+                alice.remove(obj)
+            return after - before < 8
+
+        until(goes_before, "more than those that ran, and those that ended meanwhile")
         plain.remove_partition(partition, contents=True)
 
 
