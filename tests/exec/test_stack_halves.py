@@ -12,6 +12,7 @@ import pytest
 import pyosd
 from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.types import ObjectRef, ref
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -51,11 +52,17 @@ def test_both_halves_are_of_one_moment(
 
     writer = threading.Thread(target=change)
     writer.start()
+    seen = list[set[int]]()
+
+    def both() -> bool:
+        """Whether READs saw changes, and one was in two halves."""
+        seen.extend(set(target.read(shown, 0, SIZE)) for _ in range(60))
+        changed = len(set.union(*seen)) > 1
+        return changed and functions.calls("invert").plain > len(seen)
+
     try:
-        seen = [set(target.read(shown, 0, SIZE)) for _ in range(60)]
+        until(both, "no READ was in two halves, or nothing changed")
     finally:
         over.set()
         writer.join()
     assert all(len(each) == 1 for each in seen)
-    assert len(set.union(*seen)) > 1
-    assert functions.calls("invert").plain > len(seen), "no READ was in two halves"
