@@ -20,6 +20,7 @@ from pyosd.types import ROOT, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.attributes import LOGICAL_LENGTH, Page
 from tests.exec.conftest import await_sandboxes
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -471,15 +472,21 @@ def test_a_reader_does_not_keep_a_worker(
         except OSDError as error:
             failures.append(error)
 
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for each in readers:
-        each.start()
-    for _ in range(20):
-        assert bytes(target.read(other, 0, 3)) == b"abc"
-    assert not failures, "the functions hang still"
-    for each in readers:
-        each.join()
-    assert len(failures) == 3
+    def others_go_on() -> bool:
+        failures.clear()
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for each in readers:
+            each.start()
+        for _ in range(20):
+            assert bytes(target.read(other, 0, 3)) == b"abc"
+        hang_still = not failures
+        for each in readers:
+            each.join()
+        assert len(failures) == 3
+        return hang_still
+
+    # More than once: a busy machine may take longer than the limit of the functions.
+    until(others_go_on, "other READs wait for the functions that hang")
 
 
 def test_stacks_survive_a_restart(own_serving: Serving) -> None:
