@@ -7,6 +7,7 @@ import csv
 import gzip
 import hashlib
 import io
+import itertools
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +21,19 @@ from pyosd import requests as rq
 from pyosd.cli import main
 from pyosd.errors import OSDError
 from pyosd.files import Entry, get, pieces
-from pyosd.functions import Contract, Functions, FunctionStage, OutputSize, RecordForm
+from pyosd.functions import (
+    Contract,
+    Functions,
+    FunctionStage,
+    KeptResults,
+    OutputSize,
+    RecordForm,
+)
 from pyosd.types import ObjectRef, TaskManagement, ref
 from pyosd.wire.job_status import JobState
 from tests.command.test_perform import COMPLETE, manage
 from tests.exec.conftest import WAIT_S, Run
-from tests.exec.test_kept import begun, waiting
+from tests.exec.test_kept import begun
 from tests.exec.test_stacks import CONTRACT, STAGE, TOO_LARGE, put, refusal, whole
 from tests.expect import BUSY, TASK_ABORTED
 from tests.serving import Serving
@@ -77,6 +85,7 @@ def lines_of(size: int, seed: int = 1) -> bytes:
 
 
 TEXT = lines_of(21 * MIB)
+CASES = itertools.count()
 
 
 def write(target: pyosd.Target, obj: ObjectRef, data: bytes) -> None:
@@ -371,9 +380,19 @@ def slow(target: pyosd.Target, functions: Functions, obj: ObjectRef) -> ObjectRe
     return obj
 
 
+def attach_anew(functions: Functions, slow: ObjectRef) -> None:
+    """Have a stage without a kept result."""
+    parameters = f"sleep=0.4&case={next(CASES)}"
+    functions.attach(slow, [FunctionStage(functions.show("upper").id, parameters=parameters)])
+
+
+def parts_done(functions: Functions) -> int:
+    return functions.calls("upper").plain
+
+
 def part_done(functions: Functions, count: int) -> None:
     """Wait until so many parts have passed."""
-    until(lambda: functions.calls("upper").plain >= count, pause=0.01)
+    until(lambda: parts_done(functions) >= count, pause=0.01)
 
 
 def test_a_change_meanwhile(
@@ -384,25 +403,43 @@ def test_a_change_meanwhile(
     functions.detach(slow)
     view = functions.view_create(slow.partition_id, stages)
     shown = ref(view.id, slow.object_id)
-    other = lines_of(17 * MIB, seed=5)
+    other, starts = lines_of(17 * MIB, seed=5), (0, 5 * MIB)
+    data = (other + TEXT[len(other) :]).upper()
+
+    def changed_in_time(reader: pyosd.Target) -> bool:
+        write(target, slow, TEXT)
+        passed = parts_done(functions)
+        reads = [reader.submit(rq.read(shown, at, 99)) for at in starts]
+        part_done(functions, passed + 2)
+        write(target, slow, other)
+        passed = parts_done(functions)
+        seen = [bytes(each.reply(WAIT_S).data) for each in reads]
+        if parts_done(functions) == passed:
+            return False  # both READs had ended
+        assert seen == [data[at : at + 99] for at in starts]
+        return True
+
     with serving.connect() as reader:
         begun(reader)
-        reads = [reader.submit(rq.read(shown, at, 99)) for at in (0, 5 * MIB)]
-        part_done(functions, 2)
-        write(target, slow, other)
-        data = (other + TEXT[len(other) :]).upper()
-        for at, each in zip((0, 5 * MIB), reads, strict=True):
-            assert bytes(each.reply(WAIT_S).data) == data[at : at + 99]
+        until(lambda: changed_in_time(reader), "the READs end before the change")
     functions.view_remove(view.id)
 
 
 def test_other_functions_meanwhile(serving: Serving, functions: Functions, slow: ObjectRef) -> None:
+    def detached_in_time(reader: pyosd.Target) -> bool:
+        attach_anew(functions, slow)
+        passed = parts_done(functions)
+        read = reader.submit(rq.read(slow, 0, 9))
+        part_done(functions, passed + 1)
+        functions.detach(slow)
+        passed = parts_done(functions)
+        busy = read.reply(WAIT_S).response.status == BUSY
+        assert busy or parts_done(functions) == passed, "it had not ended"
+        return busy
+
     with serving.connect() as reader:
         begun(reader)
-        read = reader.submit(rq.read(slow, 0, 9))
-        part_done(functions, 1)
-        functions.detach(slow)
-        assert read.reply(WAIT_S).response.status == BUSY
+        until(lambda: detached_in_time(reader), "the READ ends before the change")
 
 
 def test_readers_at_once_compute_once(
@@ -418,15 +455,23 @@ def test_readers_at_once_compute_once(
 def test_the_reader_that_computes_is_aborted(
     serving: Serving, functions: Functions, slow: ObjectRef
 ) -> None:
-    before = functions.results()
+    def found(results: KeptResults) -> int:
+        """READs that waited for another one, or came after its end."""
+        return results.shared + results.hits
+
+    def aborted_in_time(first: pyosd.Target, second: pyosd.Target) -> bool:
+        attach_anew(functions, slow)
+        before, passed = functions.results(), parts_done(functions)
+        leader = first.submit(rq.read(slow, 0, 8))
+        part_done(functions, passed + 1)
+        others = [second.submit(rq.read(slow, 0, 8)) for _ in range(3)]
+        until(lambda: found(functions.results()) >= found(before) + 3, pause=0)
+        assert manage(first, TaskManagement.ABORT_TASK_SET) == COMPLETE
+        aborted = leader.reply(WAIT_S).response.status == TASK_ABORTED
+        assert {bytes(each.reply(WAIT_S).data) for each in others} == {TEXT[:8].upper()}
+        assert functions.results().computed == before.computed + 1
+        return aborted
+
     with serving.connect() as first, serving.connect() as second:
         begun(first, second)
-        leader = first.submit(rq.read(slow, 0, 8))
-        part_done(functions, 1)
-        others = [second.submit(rq.read(slow, 0, 8)) for _ in range(3)]
-        waiting(functions, before, 3)
-        assert manage(first, TaskManagement.ABORT_TASK_SET) == COMPLETE
-        assert leader.reply(WAIT_S).response.status == TASK_ABORTED
-        seen = {bytes(each.reply(WAIT_S).data) for each in others}
-    assert seen == {TEXT[:8].upper()}
-    assert functions.results().computed == before.computed + 1
+        until(lambda: aborted_in_time(first, second), "the READ ends before it is aborted")
