@@ -15,6 +15,7 @@ from pyosd.types import ObjectRef, PartitionId, ref
 from pyosd.wire.job_status import JobState
 from tests.exec.test_stacks import BLOCKS, EXCEPTION, ODD, RESULT_LIMIT, STAGE, WALL_LIMIT, XOR, put
 from tests.serving import Serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -119,9 +120,14 @@ def test_a_reader_goes_before_queued_jobs(target: pyosd.Target, functions: Funct
     """A READ waits for the job that runs, and not for those of one user that wait."""
     good = chain_of_views(target, functions, put(functions, XOR, NOT_KEPT, name="xor"))[1]
     zone = ref(target.create_partition())
-    jobs = [target.exec("import time; time.sleep(0.3)", zone=zone) for _ in range(20)]
-    assert bytes(target.read(good, 0, 3)) == b"\1\1\1"
-    ended = [each.status().state for each in jobs].count(JobState.COMPLETED)
-    assert ended < 10, "the READ has waited for the jobs"
-    for each in jobs:
-        each.kill(60)
+
+    def goes_before() -> bool:
+        jobs = [target.exec("import time; time.sleep(0.3)", zone=zone) for _ in range(20)]
+        assert bytes(target.read(good, 0, 3)) == b"\1\1\1"
+        ended = [each.status().state for each in jobs].count(JobState.COMPLETED)
+        for each in jobs:
+            each.kill(60)
+        return ended < 10
+
+    # More than once: many jobs may end before a busy machine lets this test send its READ, or look.
+    until(goes_before, "the READ has waited for the jobs")
