@@ -10,7 +10,7 @@ from pyosd.functions import Functions
 from pyosd.types import ROOT, ref
 from pyosd.wire.exec_params import ExecFlag, ExecParams, HomeCost, Limits
 from pyosd.wire.job_status import JobState
-from tests.exec.conftest import WAIT_S
+from tests.exec.conftest import WAIT_S, await_sandboxes
 from tests.exec.signing import Key, MakeKey, Serve, Signing
 from tests.exec.test_functions import FUNCTIONS, READ, WRITE, call, refused, result
 
@@ -138,6 +138,7 @@ def test_a_reload_changes_caps(signing: Serve, key: MakeKey) -> None:
     s.restart_tgtd()
     assert (s.active(writes), s.active(reads)) == (False, True)
     refused(s.target, ROOT, reads.object_id, CAPS)
+    await_sandboxes(s.target)
     s.reload("signed", [line(ed)])
     assert result(s.target, call(s.target, ROOT, reads.object_id)) == "signed"
     s.target.activate_function(writes)
