@@ -394,6 +394,7 @@ class Writer:
     def __init__(self, serving: Serving, obj: ObjectRef) -> None:
         self.serving, self.obj = serving, obj
         self.acknowledged = self.begun = 0
+        self.pause = 0.3  # seconds; they grow, so that a slow machine reuses a result, too
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.write)
 
@@ -405,7 +406,9 @@ class Writer:
                         self.begun += 1
                         target.write(self.obj, 0, self.begun.to_bytes(8, "big"))
                         self.acknowledged = self.begun
-                        self.stopping.wait(0.02 if self.begun % 8 else 0.5)
+                        if self.begun % 8 == 0:
+                            self.pause *= 1.5
+                        self.stopping.wait(0.02 if self.begun % 8 else self.pause)
             except pyosd.OSDError:
                 continue  # it is being restarted
 
