@@ -13,7 +13,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,6 @@ from pyosd.wire.exec_params import ExecParams
 from pyosd.wire.reply import PendingReply, Reply
 from tests.command.test_collection import membership
 from tests.machine import unavailable
-from tests.processes import descendants
 from tests.relay import from_address
 from tests.serving import Serving, own_options, sandboxes_missing
 from tests.waiting import until
@@ -366,17 +365,11 @@ def test_requeued_proxy(tenants: Tenants) -> None:
     """A sandbox that moves its proxy's wait to another word and dies loses neither slot nor end."""
     job = tenants.a.exec("import time\ntime.sleep(600)", zone=tenants.zone_a)
     until(lambda: job.status().state is JobState.RUNNING)
-    daemons = set(tenants.serving.pids.values())
-
-    def move() -> int:
-        for pid in descendants(tenants.serving.pids["iosd-sandboxd"]) - daemons:
-            with suppress(OSError):  # it may have ended
-                if sum(requeue(at) for at in shared_memory(pid)):
-                    return pid
-        return 0
-
-    moved = until(move)
-    os.kill(moved, signal.SIGKILL)
+    told = re.compile(rf"job={job.id} .* host pid (\d+)$", re.M)  # others may still have a proxy
+    sandbox = int(until(lambda: told.findall(tenants.serving.text()))[-1])
+    shared = shared_memory(sandbox)
+    until(lambda: sum(requeue(at) for at in shared))
+    os.kill(sandbox, signal.SIGKILL)
     until(lambda: job.status().attempt == 2)  # it is known that the first one's sandbox was lost
     assert job.kill(WAIT_S) is JobState.CANCELLED
     tenants.second_works()
