@@ -24,6 +24,7 @@ from pyosd.types import AttributeId, AttributeValue, ObjectRef, PartitionId, ref
 from pyosd.wire.job_status import JobState
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing, shared
+from tests.waiting import until
 from tests.wasm_kit import kit_module, kit_rust_module
 
 wasmtime = pytest.importorskip("wasmtime")
@@ -350,8 +351,7 @@ def test_a_kill_before_it_is_compiled_leaves_a_stored_function(kit: Path) -> Non
             occupied(target, ref(target.create_partition()))
             late = target.functions.put(kit_module(kit, "echo"), name="late", activate=False)
             activation = threads.submit(target.functions.activate, "late")
-            with pytest.raises(TimeoutError):
-                activation.result(0.5)
+            until(lambda: any(each.queued for each in target.pools()), "it does not wait")
             served.kill("tgtd")
             with pytest.raises(SessionLost):
                 activation.result(WAIT_S)
