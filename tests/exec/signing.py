@@ -66,6 +66,13 @@ def make_key(folder: Path, kind: str, name: str = "key") -> Key:
     return Key(path)
 
 
+def replace(path: Path, text: str) -> None:
+    """Write a file in one step: the target may still be about to read it after a SIGHUP."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
 class Signing:
     """A target with a list of signers and a policy, both in files that a test changes."""
 
@@ -92,9 +99,10 @@ class Signing:
 
     def configure(self, policy: str, lines: list[str]) -> None:
         self.policy = policy
-        self.list.write_text("".join(f"{line}\n" for line in lines))
-        self.file.write_text(
-            f"[target]\nfunction_policy = '{policy}'\nfunction_signers = '{self.list}'\n"
+        replace(self.list, "".join(f"{line}\n" for line in lines))
+        replace(
+            self.file,
+            f"[target]\nfunction_policy = '{policy}'\nfunction_signers = '{self.list}'\n",
         )
 
     def reload(self, policy: str, lines: list[str], code: int = 0) -> str:
