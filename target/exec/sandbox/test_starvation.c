@@ -75,6 +75,7 @@ static void no_processor_at_all(void)
 	cpu_set_t own, one;
 	unsigned first = 0;
 	uint64_t used, now;
+	bool is_late;
 	pid_t hog;
 
 	CHECK_EQ(sched_getaffinity(0, sizeof(own), &own), 0);
@@ -100,10 +101,11 @@ static void no_processor_at_all(void)
 		sandbox.wall_usec = now + WALL_USEC;
 		osd_starvation_begin(&sandbox, now);
 		pause_usec(WALL_USEC + SMALL_USEC);
-		if (osd_sandbox_cpu_usec(&sandbox) == used) { /* not let in after all */
-			/* So long it has waited at least.  This thread may have waited for longer
-			 * than a limit is extended by. */
-			CHECK(!osd_starvation_is_late(&sandbox, now + WALL_USEC + SMALL_USEC));
+		/* So long it has waited at least.  This thread may have waited for longer than a limit
+		 * is extended by. */
+		is_late = osd_starvation_is_late(&sandbox, now + WALL_USEC + SMALL_USEC);
+		if (osd_sandbox_cpu_usec(&sandbox) == used) { /* not let in after all, until here */
+			CHECK(!is_late);
 			CHECK(sandbox.starved_usec >= WALL_USEC);
 			CHECK(sandbox.wall_usec >= now + 2 * WALL_USEC);
 		}
