@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "base/test.h"
 
+#define HOUR_USEC UINT64_C(3600000000)
+
 static const size_t no_job;
 static unsigned ready_calls;
 
@@ -366,7 +368,7 @@ static void test_lost_while_kept(void)
 /* Threads that a script has left behind compute while the sandbox waits for a job: it ends.  Its process is the test. */
 static void test_kept_rests(bool computes)
 {
-	uint64_t now = osd_monotonic_usec(), deadline = OSD_NEVER, used;
+	uint64_t now, deadline = OSD_NEVER, used;
 	struct osd_sandbox *kept;
 	struct stage stage;
 	int job = set_up_ready(&stage);
@@ -374,6 +376,7 @@ static void test_kept_rests(bool computes)
 	stage.supply.idle_usec = UINT64_C(300000000);
 	kept = take_kept(&stage);
 	osd_sandbox_put_back(&stage.sandboxes, kept);
+	now = osd_monotonic_usec(); /* not before it is kept */
 	for (unsigned looks = 1; looks <= 3; looks++) {
 		used = osd_sandbox_cpu_usec(kept);
 		while (computes && osd_sandbox_cpu_usec(kept) - used < 100000)
@@ -460,12 +463,14 @@ static void test_due(void)
 	struct stage stage;
 
 	set_up(&stage);
+	stage.sandboxes.list->asked_usec += HOUR_USEC; /* however slow this thread is */
 	CHECK(osd_supply_has_any(&stage.sandboxes, &stage.supply));
 	stage.sandboxes.welcomed = false;
 	CHECK(!osd_supply_has_any(&stage.sandboxes, &stage.supply)); /* no socket has a name */
 	stage.sandboxes.path = "/nobody/listens";
 	CHECK(!osd_supply_has_any(&stage.sandboxes, &stage.supply)); /* HELLO was long ago */
 	osd_service_hello(&stage.sandboxes, 1);
+	stage.sandboxes.hello_usec += HOUR_USEC;
 	CHECK(osd_supply_has_any(&stage.sandboxes, &stage.supply));
 	osd_service_lost(&stage.sandboxes);
 	CHECK(!osd_supply_has_any(&stage.sandboxes, &stage.supply));
