@@ -192,6 +192,7 @@ static void test_without_waiting(void)
 	id = make_with(store.store.objects, sizeof(data));
 	test_store_reopen(&store.store);
 	OK(osd_object_get(store.store.objects, id, &object));
+	osd_timers_stop(&store.store.objects->timers); /* upkeep locks the record, too */
 	OK(osd_object_read(object, 0, back, HEAD, 0, &got));
 	CHECK(atomic_load(&object->file.head) && !atomic_load(&object->file.tail));
 	CHECK_EQ(osd_object_read(object, HEAD - 1, back, 2, OSD_DATA_NOWAIT, &got),
@@ -372,6 +373,7 @@ static void test_forced_while_shared(void)
 	struct osd_object_id id;
 	struct osd_share share;
 	uint64_t version, generation, bytes;
+	enum osd_status status;
 
 	heads_init(&store, HEAD);
 	objects = store.store.objects;
@@ -399,7 +401,8 @@ static void test_forced_while_shared(void)
 	close(share.tail_fd);
 	close(share.version_fd);
 	osd_object_unshare(object);
-	OK(osd_head_move(object, OSD_HEAD_ON_HEAD, NULL, &bytes));
+	status = osd_head_move(object, OSD_HEAD_ON_HEAD, NULL, &bytes);
+	CHECK(status == OSD_OK || status == OSD_E_EXISTS); /* the mover was faster */
 	osd_object_put(object);
 	test_store_reopen(&store.store);
 	check_data(store.store.objects, id, sizeof(data));
@@ -488,6 +491,7 @@ static void test_removed_later(void)
 	OK(osd_object_write(object, 0, data, HEAD, 0));
 	for (ssd = store.store.objects->tier.head; !ssd->ops->remove;)
 		ssd = ssd->inner;
+	osd_timers_stop(&store.store.objects->timers); /* upkeep removes such files, too */
 	ssd_ops = ssd->ops;
 	ops = *ssd_ops;
 	ops.remove = refuse_to_remove;
