@@ -50,6 +50,7 @@ static void set_up(void)
 	struct osd_object_id id = {MODEL_PID, 0};
 
 	heads_init(&store, HEAD);
+	osd_timers_stop(&store.store.objects->timers); /* the mover makes names, too */
 	OK(test_create(store.store.objects, MODEL_PID, 0, &id.object_id));
 	OK(osd_object_get(store.store.objects, id, &object));
 	watch(&watched[0], store.store.objects->tier.head);
