@@ -2,6 +2,7 @@
 /* test_dispatch.c -- requests through the dispatcher over a store in memory: order of
  * attributes, lengths and gaps, sense data, refusals before anything is done. */
 #include "base/test.h"
+#include "base/timer.h"
 #include "base/util.h"
 #include "command/complete.h"
 #include "command/dispatch.h"
@@ -374,6 +375,7 @@ static void test_inline(void)
 	uint64_t oid = create();
 	struct call call = make(OSD_SA_READ, PID, oid);
 
+	osd_timers_stop(osd_objects_timers(objects)); /* upkeep is to be waited for, by a worker */
 	write_text(oid, 0, "hello");
 	call.cdb.length = 5;
 	CHECK_EQ(run_inline(&call), OSD_DISPATCH_DONE);
