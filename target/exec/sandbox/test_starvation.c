@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,12 +43,15 @@ static void both_limits(void)
 	CHECK(!osd_starvation_was_wall(&sandbox, 4 * SECOND));
 }
 
-/* A child that computes until it is killed, on one processor. */
+/* A child that computes until it is killed, on one processor.  It ends with this process, however
+ * that ends. */
 static pid_t loop_on(const cpu_set_t *processor)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
 	if (pid == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+			_exit(1);
 		sched_setaffinity(0, sizeof(*processor), processor);
 		for (volatile unsigned turns = 0;; turns++)
 			;
