@@ -88,7 +88,7 @@ static void test_moved(bool dies)
 	} else {
 		osd_shm_post(&moved);
 	}
-	REQUIRE(returns_within(10000));
+	REQUIRE(returns_within(60000));
 	REQUIRE(pthread_join(waiter, NULL) == 0);
 	REQUIRE(moved_outcome == (dies ? OSD_SHM_DEAD : OSD_SHM_POSTED));
 }

@@ -188,7 +188,7 @@ static void test_read_ahead(struct osd_object *object)
 	OK(osd_object_flush(object));
 	OK(osd_object_share(object, &share));
 	CHECK(fstatfs(share.tail_fd, &fs) == 0);
-	for (int i = 0; fs.f_type != TMPFS_MAGIC && resident(share.tail_fd, HEAD) > 0 && i < 5000;
+	for (int i = 0; fs.f_type != TMPFS_MAGIC && resident(share.tail_fd, HEAD) > 0 && i < 60000;
 	     i++) {
 		posix_fadvise(share.tail_fd, 0, 0, POSIX_FADV_DONTNEED);
 		usleep(1000);
@@ -196,7 +196,7 @@ static void test_read_ahead(struct osd_object *object)
 	CHECK(resident(share.tail_fd, HEAD) == 0 || fs.f_type == TMPFS_MAGIC);
 	close_share(object, &share);
 	OK(osd_object_share(object, &share));
-	for (int i = 0; resident(share.tail_fd, HEAD) < HEAD / 4096 / 2 && i < 10000; i++)
+	for (int i = 0; resident(share.tail_fd, HEAD) < HEAD / 4096 / 2 && i < 60000; i++)
 		usleep(1000);
 	CHECK(resident(share.tail_fd, HEAD) >= HEAD / 4096 / 2);
 	close_share(object, &share);

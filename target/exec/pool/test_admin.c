@@ -87,7 +87,7 @@ static void await_gone(const struct osd_pool *pool)
 	const struct timespec step = {.tv_nsec = 1000000};
 	bool gone = false;
 
-	for (int i = 0; i < 10000 && !gone; i++) {
+	for (int i = 0; i < 60000 && !gone; i++) {
 		nanosleep(&step, NULL);
 		osd_lock(&exec->lock);
 		gone = pool->gone;
