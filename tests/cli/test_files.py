@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -182,20 +182,41 @@ def test_killed_in_the_middle_leaves_no_torso_with_a_name(
             assert next(entries(target, PartitionId(int(pid, 0)))).length == 2 << 30
 
 
+KILLED = """
+import os, signal
+from pyosd import files
+from pyosd.cli import main
+
+def killed(move):
+    def moving(*args, progress, **options):
+        left = 8 << 20
+        def counted(count):
+            nonlocal left
+            left -= count
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return move(*args, progress=counted, **options)
+    return moving
+
+files.put_many, files.get_many = killed(files.put_many), killed(files.get_many)
+main()
+"""
+"""`osd` that is killed in the middle of a large file."""
+
+
 def test_a_killed_transfer_is_continued(
     serving: Serving, osd: Run, pid: str, tmp_path: Path
 ) -> None:
-    big, part = tmp_path / "big", 200 << 20
+    big, part = tmp_path / "big", 64 << 20
     with big.open("wb") as file:
         for at in range(0, part, 1 << 20):
             file.write(random.Random(at).randbytes(1 << 20))
     environment = os.environ | {"IOSD_TARGET": serving.url}
 
-    def kill(stored: Callable[[], int], *words: object) -> None:
-        command = [sys.executable, "-c", "from pyosd.cli import main; main()", *map(str, words)]
-        with warm.Python(command, env=environment, stdout=subprocess.DEVNULL) as process:
-            until(lambda: process.poll() is not None or stored() > 8 << 20)
-            process.send_signal(signal.SIGKILL)
+    def killed(*words: object) -> None:
+        command = [sys.executable, "-c", KILLED, *map(str, words)]
+        done = warm.run(command, env=environment, stdout=subprocess.DEVNULL)
+        assert done.returncode == -signal.SIGKILL
 
     with serving.connect(local=True) as target:
 
@@ -203,13 +224,11 @@ def test_a_killed_transfer_is_continued(
             found = list(entries(target, PartitionId(int(pid, 0))))
             return found[0].length if found else 0
 
-        def here() -> int:
-            return sum(each.stat().st_size for each in (tmp_path / "back").glob(".osd-*"))
-
-        kill(there, "put", "--check", big, pid)
+        killed("put", "--check", big, pid)
+        assert 0 < there() < part
         done = osd("put", "--check", big, pid)
         assert there() == part and "big: continued at" in done.stderr
-        kill(here, "get", pid, tmp_path / "back")
+        killed("get", pid, tmp_path / "back")
         assert "big: continued at" in osd("get", "--check", pid, tmp_path / "back").stderr
         assert (tmp_path / "back/big").read_bytes() == big.read_bytes()
         assert len(osd("obj", "ls", pid, "-o", "id").stdout.split()) == 1
