@@ -24,6 +24,14 @@ from tests.waiting import until
 pytestmark = pytest.mark.tgtd
 
 
+@pytest.fixture
+def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target's clock is ours.  sync asks how far it is ahead, and who is stopped while asking copies
+    again what is older than that by less."""
+    monkeypatch.setattr("pyosd.cli.paths.sync.clock_ahead", lambda _: 0)
+
+
+@pytest.mark.usefixtures("one_clock")
 def test_sync(osd: Run, top: str, tree: Path, tmp_path: Path) -> None:
     there = f"osd:{top}/copy"
     assert "5 files" in osd("sync", tree, there).stderr
@@ -118,11 +126,12 @@ def test_sync_finds_an_older_file_in_the_place_of_another(
     assert (back / "c").read_bytes() == b"b"
 
 
+@pytest.mark.usefixtures("one_clock")
 def test_sync_removes_nothing_that_was_left_out(
     osd: Run, top: str, tree: Path, tmp_path: Path
 ) -> None:
     there = f"osd:{top}/copy"
-    osd("sync", tree, there)
+    until(lambda: "0 files" in osd("sync", tree, there).stderr)
     (tree / "2025").rename(tmp_path / "2025")
     (tree / "2025").symlink_to(tmp_path / "2025")
     (tree / "a.jpg").unlink()
