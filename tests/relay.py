@@ -107,6 +107,8 @@ class Gate:
                 pair = near, socket.create_connection(self._place)
                 with self._lock:
                     self._pairs.append(pair)
+                    if server.fileno() < 0:  # shut meanwhile, and this one has not been seen
+                        shut(pair)
                 self._start(self._pump, *pair)
                 self._start(self._pump, *reversed(pair))
 
@@ -127,7 +129,8 @@ class Gate:
         """Refuse connections, and end those that there are."""
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
+        with self._lock:
+            self._server.close()
         self.cut()
 
     def open(self) -> None:
