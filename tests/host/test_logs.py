@@ -79,9 +79,10 @@ def test_levels(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
 
 
 def stories(served: Serving) -> dict[str, list[dict[str, Any]]]:
-    """Log lines of all processes about each job, in order of time."""
+    """Log lines of all processes about each job, in order of time; not one that is being written."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for line in sorted(map(json.loads, served.text().splitlines()), key=lambda line: line["time"]):
+    whole = served.text().rpartition("\n")[0].splitlines()
+    for line in sorted(map(json.loads, whole), key=lambda line: line["time"]):
         if "job" in line:
             found.setdefault(line["job"], []).append(line)
     return found

@@ -119,7 +119,7 @@ def refused(data: Path, *words: str, code: int) -> str:
 
 def ready_line(log: Path) -> dict[str, Any] | None:
     """The log when the target is ready; None: not yet."""
-    text = log.read_text() if log.exists() else ""
+    text = log.read_text().rpartition("\n")[0] if log.exists() else ""
     lines = [line for line in text.splitlines() if line.startswith('{"schema": "iosd.target/1"')]
     return json.loads(lines[0]) if lines else None
 
