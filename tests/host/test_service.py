@@ -21,6 +21,12 @@ from iosd_host.serve.process import ProcessFailed, SupervisedProcess, as_user, t
 DEADLINE_S = 60.0
 
 
+@pytest.fixture(autouse=True)
+def killed_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process is seen to be gone, however long we are stopped meanwhile."""
+    monkeypatch.setattr(service_module, "KILLED_S", DEADLINE_S)
+
+
 async def always_ready() -> None:
     return
 
@@ -149,12 +155,13 @@ def test_a_start_that_the_system_refuses_is_repeated(
     assert capsys.readouterr().err.count("/nonexistent") == 2
 
 
-HOLD = """setsid sh -c 'echo $$; exec sleep 60' & exec sleep 1000"""
+HOLD = """setsid sh -c 'echo $$; exec sleep 1000' & exec sleep 1000"""
 """A process of another session has its pipe, too, and says so once it is in that session."""
 
 
 def test_who_holds_its_pipe_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "BACKOFF_FIRST_S", 0.01)
+    monkeypatch.setattr(service_module, "SHUTDOWN_S", DEADLINE_S)
 
     async def body() -> None:
         starts: list[bool] = []
