@@ -19,7 +19,7 @@ from iosd_host.store_tools.opening.bdb import DatabaseError, apart
 from iosd_host.store_tools.opening.log import HEADER, LogWatch, content_end
 from pyosd.types import PartitionId
 from tests.offline.damage import head_file
-from tests.offline.stores import FIRST, Snapshot, Store, look
+from tests.offline.stores import FIRST, Snapshot, Store, look, started
 
 MADE = 30
 LOST = "the last changes before the stop are lost"
@@ -32,12 +32,13 @@ def log_of(store: Store) -> Path:
 @pytest.fixture
 def killed(store: Store) -> tuple[Store, Snapshot]:
     """A store as kill -9 leaves it, with changes that are in the log alone; and what was answered."""
-    with store.serve() as osd:
-        for number in range(MADE):
-            osd.write(osd.create(PartitionId(FIRST)), 0, b"answered %d" % number)
-        seen = look(osd)
-        ignored = shutil.ignore_patterns("ballast")
-        shutil.copytree(store.folder, store.folder / "killed", ignore=ignored)
+    harness = started(store.folder, store.two_roots)
+    for number in range(MADE):
+        harness.osd.write(harness.osd.create(PartitionId(FIRST)), 0, b"answered %d" % number)
+    seen = look(harness.osd)
+    harness.kill()
+    ignored = shutil.ignore_patterns("ballast")
+    shutil.copytree(store.folder, store.folder / "killed", ignore=ignored)
     return Store(store.folder / "killed", store.two_roots, store.names), seen
 
 

@@ -39,7 +39,7 @@ from pyosd.types import PartitionId
 from tests.offline.conftest import Template
 from tests.offline.damage import head_file
 from tests.offline.damages import DAMAGES
-from tests.offline.stores import FIRST, Snapshot, Store, everything, look, lost
+from tests.offline.stores import FIRST, Snapshot, Store, everything, look, lost, started
 
 ROOT = Path(__file__).resolve().parents[2]
 MANY = (
@@ -379,12 +379,10 @@ def test_superblocks_are_not_guessed_against_the_records(
 
 
 def test_a_store_that_was_killed_is_only_looked_at(store: Store) -> None:
-    with store.serve() as osd:
-        made = osd.create(PartitionId(0x10000))
-        osd.write(made, 0, b"just now")
-        shutil.copytree(
-            store.folder, store.folder / "killed", ignore=shutil.ignore_patterns("ballast")
-        )
+    harness = started(store.folder, store.two_roots)
+    harness.osd.write(harness.osd.create(PartitionId(0x10000)), 0, b"just now")
+    harness.kill()
+    shutil.copytree(store.folder, store.folder / "killed", ignore=shutil.ignore_patterns("ballast"))
     killed = Store(store.folder / "killed", store.two_roots, store.names)
     untouched = killed.digest()
     assert killed.check() == []
