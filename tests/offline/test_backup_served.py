@@ -9,6 +9,7 @@ one moment for all clients, and that moment must be the backup's.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ import pytest
 
 import pyosd
 from iosd_host.cli import backup as backup_commands
-from iosd_host.control.messages import TargetError, Type
+from iosd_host.control.messages import ErrorCode, TargetError, Type
 from iosd_host.control.tool_link import ToolLink
 from iosd_host.store_tools.backup.copying import Copier
 from iosd_host.store_tools.opening.folders import open_roots
@@ -222,7 +223,10 @@ def served(folder: Path, checksums: str) -> Iterator[Served]:
 
 
 def make(served: Served, *words: str) -> dict[str, object]:
-    result = run(backup_commands.backup, "make", served.backups, *served.words, "--json", *words)
+    longest = ("--pause", "30s")  # this process may be stopped in the pause
+    result = run(
+        backup_commands.backup, "make", served.backups, *served.words, "--json", *longest, *words
+    )
     assert result.exit_code == 0, result.output
     return dict(json.loads(result.stdout))
 
@@ -326,10 +330,23 @@ def ask_freeze(link: ToolLink, freeze_ms: int, store: str | None = None) -> dict
     )
 
 
+def frozen(link: ToolLink, freeze_ms: int) -> None:
+    """Freeze the store.  Tries again: commands that are stopped may take longer than it waits for them."""
+
+    def freezes() -> bool:
+        try:
+            return ask_freeze(link, freeze_ms)["frozen"] is True
+        except TargetError as error:
+            assert error.code == ErrorCode.FAILED
+            return False
+
+    until(freezes)
+
+
 def test_a_freeze_holds_commands_and_ends(served: Served) -> None:
     served.go_on()
     link = ToolLink(served.folder / "control", "test", 30.0)
-    assert ask_freeze(link, 20_000)["frozen"] is True
+    frozen(link, 20_000)
     before = [len(each.answered) for each in served.clients]
     other = ToolLink(served.folder / "control", "test", 30.0)
     with pytest.raises(TargetError, match="frozen already"):
@@ -339,10 +356,10 @@ def test_a_freeze_holds_commands_and_ends(served: Served) -> None:
     assert all(now <= then + 1 for now, then in zip(after, before, strict=True))
     assert link.ask(Type.THAW)["lasted"] is True
     served.go_on()
-    ask_freeze(link, 20_000)
+    frozen(link, 20_000)
     link.close()
     served.go_on()  # it thawed with the connection
-    ask_freeze(other, 50)
+    frozen(other, 50)
     served.go_on()  # it thawed by itself
     assert other.ask(Type.THAW)["lasted"] is False
     with pytest.raises(TargetError, match="this target serves the store"):
@@ -362,7 +379,7 @@ def test_data_alone_waits(folder: Path) -> None:
         osd.flush(obj)
         osd.write(obj, 0, b"before")  # the first one after a flush changes the record
     link = ToolLink(folder / "control", "test", 30.0)
-    ask_freeze(link, 20_000)
+    frozen(link, 20_000)
     written = threading.Event()
 
     def write() -> None:
@@ -474,7 +491,9 @@ def test_jobs_and_a_manager(tmp_path: Path) -> None:
         for thread in threads:
             thread.join(60)
         assert result.returncode == 0, result.stderr
-        assert "no resource manager any more" not in serving.text()
+        # One that is stopped for longer than its lease has to ask for its place again.
+        displaced = re.findall("no resource manager any more: .*", serving.text())
+        assert all(each.endswith("has not been heard of") for each in displaced), displaced
         again: list[str | Path] = [osd_program, "target", "restore", backups, "--data", other]
         subprocess.run(again, check=True, capture_output=True, timeout=120)
         with Serving("--no-sandboxes", data=other) as second, pyosd.connect(second.url) as back:
