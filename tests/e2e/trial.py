@@ -57,12 +57,17 @@ class Trial:
         """What follows a stock daemon may not answer at all, which is a defect that shows soon."""
         session.socket.settimeout(self.patience if self.hardened else SHORT_S)
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Of tgt."""
+        return tuple(map(int, re.findall(r"\d+", self.tgtd.version)[:3]))
+
     def judge(self, defect: bool, mended: tuple[int, ...] | None = None) -> None:
         """Args: defect: whether it was seen.  mended: the first release without it."""
         if self.hardened:
             assert not defect
             return
-        version = tuple(map(int, re.findall(r"\d+", self.tgtd.version)[:3]))
+        version = self.version
         if not DEFECTIVE[0] <= version <= DEFECTIVE[1]:
             pytest.skip(f"not known of tgt {self.tgtd.version}; seen: {defect}")
         assert defect == (mended is None or version < mended), (
@@ -124,4 +129,5 @@ def held(trial: Trial, daemon: Daemon) -> Attacker:
     daemon.gate.touch()
     session = trial.session(daemon).ready()
     session.osd(FORMAT, tag=100)
+    taken(session)  # before what other sessions send
     return session
