@@ -16,7 +16,7 @@ import struct
 import pytest
 
 from tests.e2e.trial import Trial
-from tests.tgtd import IMMEDIATE, LOGIN, LOOPS_S, TEST_UNIT_READY, Attacker, Daemon
+from tests.tgtd import IMMEDIATE, LOGIN, TEST_UNIT_READY, Attacker, Daemon
 
 pytestmark = pytest.mark.tgtd
 
@@ -164,8 +164,6 @@ def log_in_as(
     header, _ = exchange(TO_OPERATIONAL, CHAP_N=user, CHAP_R=proof)
     while not (status := int.from_bytes(header[36:38], "big")) and header[1] != OPERATIONAL_TO_FULL:
         header, _ = exchange(OPERATIONAL_TO_FULL)
-    if not trial.hardened:
-        session.socket.settimeout(LOOPS_S)
     return session, int.from_bytes(header[14:16], "big"), status
 
 
