@@ -7,11 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from iosd_host.manager.client import ManagerClient
 from pyosd.cli import main
 from tests import warm
 from tests.harness import SOURCE
@@ -31,7 +33,13 @@ def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def osd(run_folder: Path) -> Run:
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager gets a minute for an answer.  People wait 5 s, for which a busy host may stop it."""
+    monkeypatch.setattr(ManagerClient, "find", partial(ManagerClient.find, timeout_s=DEADLINE_S))
+
+
+@pytest.fixture
+def osd(run_folder: Path, patience: None) -> Run:
     """Run a command line; the exit code is checked, 0 unless `code` says another."""
 
     def run(*words: object, code: int = 0) -> Result:
