@@ -313,17 +313,19 @@ class Supervisor:
 
     async def _tell(self, by: str, why: str) -> None:
         """Have the target read its pools again, through its manager where it has one."""
-        if self.level is None:  # no pools; but workers
-            if self.manager is not None and self.manager.service.pid:
-                os.kill(self.manager.service.pid, signal.SIGHUP)
-            return
-        try:
-            await asyncio.to_thread(tell_target, self.control, by, why)
-        except Managed:
-            url = self.manager.url if self.manager else None
-            await asyncio.to_thread(tell_manager, url, self.config.name, by, why)
-        except OSError as error:
-            logs.say("iosd-supervisor", "warning", f"the target reads it when it starts: {error}")
+        if self.level is not None:  # else there are no pools; but workers
+            try:
+                await asyncio.to_thread(tell_target, self.control, by, why)
+            except Managed:
+                url = self.manager.url if self.manager else None
+                await asyncio.to_thread(tell_manager, url, self.config.name, by, why)
+                return
+            except OSError as error:
+                why = f"the target reads it when it starts: {error}"
+                logs.say("iosd-supervisor", "warning", why)
+        # Also one that has lost its place for a moment: it comes back with what it has read.
+        if self.manager is not None and self.manager.service.pid:
+            os.kill(self.manager.service.pid, signal.SIGHUP)
 
     async def start(self) -> None:
         """Start all services in order; the target can be used then.

@@ -432,7 +432,25 @@ def test_a_reload_by_signal_reaches_the_manager(osd: Run, managed: Serving) -> N
     assert now["pools.other.scale.cooldown"] == "3s"
     file.write_text(FILE)
     osd("config", "reload")
-    assert status(osd)["workers"]["max"] == before
+    # If the manager was stopped for longer than its lease, it hears of this by a signal.
+    wait_until(lambda: status(osd)["workers"]["max"] == before, managed)
+
+
+def test_a_manager_that_lost_its_place_hears_of_a_reload(osd: Run, managed: Serving) -> None:
+    """It was stopped for longer than its lease, as on a busy host, and managed by what was before."""
+    file, before = configuration(managed), status(osd)["workers"]["max"]
+    lost = managed.text().count("has not been heard of")
+    os.kill(managed.pids["iosd-manager"], signal.SIGSTOP)
+    try:
+        wait_until(lambda: managed.text().count("has not been heard of") > lost, managed)
+        file.write_text(FILE.replace("patience", "max = 5\npatience"))
+        assert f"manager.workers.max: {before} -> 5" in osd("config", "reload").stdout
+    finally:
+        os.kill(managed.pids["iosd-manager"], signal.SIGCONT)
+    wait_until(lambda: status(osd)["workers"]["max"] == 5, managed)
+    file.write_text(FILE)
+    osd("config", "reload")
+    wait_until(lambda: status(osd)["workers"]["max"] == before, managed)
 
 
 def test_without_a_manager_it_is_reloaded_too(osd: Run, managed: Serving) -> None:
