@@ -8,6 +8,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,18 +109,19 @@ def test_somebody_elses_directory(make_harness: MakeHarness, tmp_path: Path) -> 
 def test_unreadable_directory(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     folder.mkdir(mode=0o700)
-    done = subprocess.run(
-        [str(shutil.copy(program(), "/tmp/osd_harness.nobody")), f"dir={folder}"],
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    Path("/tmp/osd_harness.nobody").unlink()
+    with tempfile.TemporaryDirectory(prefix="iosd-test-") as name:
+        Path(name).chmod(0o755)
+        done = subprocess.run(
+            [str(shutil.copy(program(), name)), f"dir={folder}"],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert done.returncode == 3
     assert str(folder) in done.stderr or "store" in done.stderr
     assert "ermission" in done.stderr
