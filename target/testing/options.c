@@ -18,6 +18,7 @@ struct values {
 	bool fault_kill;
 	bool unsafe_nosync;
 	uint64_t ballast;
+	uint64_t lease;
 	char *model;
 	char *hold;
 	char *token;
@@ -37,6 +38,8 @@ static const struct osd_option options[] = {
 	{"model", OPTION_TEXT, AT(model), 1, 128, NULL, "simulated disks (docs/tiers.md)"},
 	{"hold", OPTION_TEXT, AT(hold), 1, 4000, NULL,
 	 "long commands stop at their next step while this file exists; FILE.step: one step"},
+	{"lease", OPTION_NUMBER, AT(lease), 0, 3600, "0",
+	 "seconds of a resource manager's lease; 0: as in the product"},
 	{"unsafe_nosync", OPTION_BOOL, AT(unsafe_nosync), 0, 1, "0",
 	 "lose acknowledged changes on kill -9"},
 	{"token", OPTION_TEXT, AT(token), 32, 32, NULL, "security token in hex"},
@@ -87,6 +90,7 @@ static enum osd_status apply(struct osd_config *config, char message[256])
 	osd_media_ballast_bytes = values->ballast;
 	config->test.stores = &values->stores;
 	config->test.hold = values->hold;
+	config->test.lease_usec = values->lease * 1000000;
 	config->test.token = values->token ? values->token_bytes : NULL;
 	config->test.in_memory = values->memory;
 	config->test.faults = values->fault != 0;

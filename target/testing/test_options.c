@@ -36,16 +36,17 @@ static void test_values(void)
 	struct osd_config config;
 
 	parse("", "/a", &config);
-	CHECK(!config.test.in_memory && !config.test.faults);
+	CHECK(!config.test.in_memory && !config.test.faults && !config.test.lease_usec);
 	CHECK(!config.test.hold && !config.test.token && !config.test.stores->model);
 	osd_config_release(&config);
 
-	parse("fault=7;fault_kill=1;unsafe_nosync=1;model=thesis;hold=/gate;token=" TOKEN, "/a",
-	      &config);
+	parse("fault=7;fault_kill=1;unsafe_nosync=1;model=thesis;hold=/gate;lease=9;token=" TOKEN,
+	      "/a", &config);
 	CHECK_EQ(config.test.stores->fault_at, 7);
 	CHECK(config.test.stores->fault_kill && config.test.stores->unsafe_nosync);
 	CHECK(!strcmp(config.test.stores->model, "thesis"));
 	CHECK(config.test.faults && !strcmp(config.test.hold, "/gate"));
+	CHECK_EQ(config.test.lease_usec, 9000000);
 	for (uint8_t i = 0; i < 16; i++)
 		CHECK_EQ(config.test.token[i], i);
 	osd_config_release(&config);
@@ -70,9 +71,9 @@ static void test_refusals(void)
 
 static void test_product(void)
 {
-	static const char *const names[] = {"memory=1",	    "fault=1",	   "fault_kill=1",
-					    "model=thesis", "hold=/gate",  "unsafe_nosync=1",
-					    "ballast=2MiB", "token=" TOKEN};
+	static const char *const names[] = {"memory=1",	    "fault=1",	    "fault_kill=1",
+					    "model=thesis", "hold=/gate",   "unsafe_nosync=1",
+					    "ballast=2MiB", "token=" TOKEN, "lease=9"};
 	const struct osd_objects_config config = {0};
 	const struct osd_test_options *options = osd_test_options;
 	const struct osd_stand_ins *stand_ins = osd_stand_ins;

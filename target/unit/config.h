@@ -25,6 +25,7 @@ struct osd_config_test {
 	const struct osd_test_stores *stores; /* in values, as are the next two */
 	const char *hold;     /* long commands stop at their next step while this file exists */
 	const uint8_t *token; /* security token; NULL: a new one */
+	uint64_t lease_usec;  /* of a resource manager; 0: as in the product */
 	bool in_memory;	      /* it needs no directory */
 	bool faults;	      /* some are injected on purpose */
 };

@@ -25,7 +25,8 @@
 
 static uint64_t lease_end(const struct osd_control *control)
 {
-	return control->manager ? control->manager->heard_usec + OSD_CONTROL_LEASE_USEC : OSD_NEVER;
+	return control->manager ? control->manager->heard_usec + control->targets.lease_usec
+				: OSD_NEVER;
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -176,6 +177,8 @@ enum osd_status osd_control_start(struct osd_control *control, const char *path,
 	enum osd_status status;
 
 	control->targets = *targets;
+	if (!control->targets.lease_usec)
+		control->targets.lease_usec = OSD_CONTROL_LEASE_USEC;
 	status = osd_control_listen(control, path, message);
 	if (status != OSD_OK)
 		return status;

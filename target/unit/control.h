@@ -24,6 +24,7 @@ struct osd_control_targets {
 	struct osd_exec *exec;
 	struct osd_functions *functions;
 	const struct osd_figures *figures;
+	uint64_t lease_usec; /* of a manager; 0: the usual one */
 	bool faults; /* some are injected on purpose */
 	uid_t manager_uid; /* admitted, as are root and the target's own user; 0: no further user */
 };

@@ -105,7 +105,7 @@ static void answer_hello(struct osd_control_request *request)
 		osd_json_text(&json, "manager", control->manager->who);
 	else
 		osd_json_null(&json, "manager");
-	osd_json_usec(&json, "lease", OSD_CONTROL_LEASE_USEC);
+	osd_json_usec(&json, "lease", control->targets.lease_usec);
 	osd_control_send(control, request->peer, OSD_CONTROL_WELCOME, request->serial, &json);
 }
 

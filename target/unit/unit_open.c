@@ -223,6 +223,7 @@ static enum osd_status start_control(struct osd_unit *unit, const struct osd_con
 		.exec = unit->exec,
 		.functions = unit->functions,
 		.figures = unit->figures,
+		.lease_usec = config->test.lease_usec,
 		.faults = config->test.faults,
 		.manager_uid = (uid_t)config->control_uid,
 	};

@@ -13,6 +13,8 @@ from tests.harness import Harness
 from tests.jobs.conftest import Target, skip_without_sandboxes
 from tests.processes import long_lived
 
+HELD_S = 600
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -22,7 +24,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def harness(make_harness: MakeHarness, path: Path) -> Harness:
-    return make_harness(memory=1, control=path)
+    """No manager loses its lease because the test is not run for a while."""
+    return make_harness(memory=1, control=path, lease=HELD_S)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,35 @@ from iosd_host.common import places
 from iosd_host.control.messages import Type
 from pyosd.errors import OSDError
 from pyosd.types import ref
+from tests.control.conftest import HELD_S
 from tests.control.peer import Peer
 from tests.control.test_figures import commands, total
 from tests.e2e.raw_iscsi import RawSession
-from tests.serving import Serving
+from tests.machine import unavailable
+from tests.serving import Serving, missing, own_options
 
 SCSI_RESPONSE = 0x21
 
 pytestmark = pytest.mark.tgtd
 
 
-@pytest.fixture
-def control(serving: Serving) -> Path:
+def control_of(serving: Serving) -> Path:
     served = {place["pid"]: place for place in places.running(places.TARGET)}
     return Path(served[serving.process.pid]["control"])
+
+
+@pytest.fixture
+def control(serving: Serving) -> Path:
+    return control_of(serving)
+
+
+@pytest.fixture
+def leased() -> Iterator[Serving]:
+    """A target whose manager does not lose its lease because the test is not run for a while."""
+    if why := missing():
+        unavailable("tgtd", why)
+    with Serving("--no-sandboxes", *own_options(f"lease={HELD_S}")) as serving:
+        yield serving
 
 
 def test_commands(target: pyosd.Target, control: Path) -> None:
@@ -64,8 +80,13 @@ def test_what_is_no_command(serving: Serving, control: Path) -> None:
     assert after == {**before, "command": before["command"] + 1}
 
 
-def test_workers_change_under_load(target: pyosd.Target, control: Path) -> None:
-    with Peer(control, "manager") as manager, Peer(control) as tool:
+def test_workers_change_under_load(leased: Serving) -> None:
+    control = control_of(leased)
+    with (
+        leased.connect() as target,
+        Peer(control, "manager") as manager,
+        Peer(control) as tool,
+    ):
         obj = target.create(target.create_partition())
         for count in (1, 8, 3):
             answer = manager.ask(Type.WORKERS, count=count, why="a test")
