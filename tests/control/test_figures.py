@@ -224,8 +224,10 @@ except osd.Invalid:
 
 def test_calls(served: Target) -> None:
     with Meter(served) as meter:
-        status = run(served, CALLS).wait(DEADLINE_S)
+        job = run(served, CALLS)
+        until(lambda: meter.pool()["ended"], "it does not end")  # asks by no command
         reading = meter.read()
+        status = job.wait(DEADLINE_S)
     found = {(each["command"], each["status"]): each["count"] for each in reading["proxy_calls"]}
     assert found["CREATE", "ok"] == 1
     assert found["WRITE", "ok"] == 20
