@@ -138,8 +138,11 @@ def test_some_fail(serving: Target) -> None:
 def test_a_crash_while_members_run(target: Target) -> None:
     """Each runs to its end, at most as many at once as asked for, and none twice that had ended."""
     pid = target.partition.partition_id
+    gate = target.commands.create(pid)
     code = (
-        "import osd, time\ntime.sleep(0.05)\n"
+        "import osd, time\n"
+        f"while osd.array_index > 2 and osd.userobject({pid}, {gate.object_id}).exists():\n"
+        "    time.sleep(0.005)\n"
         f"osd.userobject({pid}, osd.args[osd.array_index]).data.write('done')\n"
     )
     objects = [target.commands.create(pid).object_id for _ in range(12)]
@@ -148,12 +151,16 @@ def test_a_crash_while_members_run(target: Target) -> None:
     target.kill()
     target.start()
     array = JobArray(target.commands, array.id)
-    seen = 0
+
+    def running() -> int:
+        found = sum(not state.terminal and state not in (Q, H) for state in array.states())
+        assert found <= 1
+        return found
+
+    until(running)
+    target.commands.remove(gate)
     while not array.done():
-        running = sum(not state.terminal and state not in (Q, H) for state in array.states())
-        assert running <= 1
-        seen += running
-    assert seen
+        running()
     assert array.status().state is C
     assert all(bytes(target.commands.read(ref(pid, oid), 0, 9)) == b"done" for oid in objects)
     assert sum(job.status().attempt > 1 for job in array) <= 1
