@@ -448,7 +448,7 @@ def test_as_it_was_after_a_crash(make_harness: MakeHarness) -> None:
 
 
 def test_accepted_whole_or_not_at_all(make_harness: MakeHarness) -> None:
-    """Killed while an array of 10,000 is accepted."""
+    """Killed before, after, and while an array of 10,000 is accepted."""
     harness = make_harness(queue_principal=10_000)
     zone = ref(harness.osd.create_partition())
     rng = random.Random(7)
@@ -457,6 +457,8 @@ def test_accepted_whole_or_not_at_all(make_harness: MakeHarness) -> None:
         killer = threading.Timer(delay or 0.0, harness.transport.process.kill)
         if delay is not None:
             killer.start()
+        if delay == 0.0:
+            killer.join()
         accepted = None
         with suppress(errors.Unreachable):
             accepted = submit(harness.osd, zone, range(10_000))
