@@ -36,12 +36,12 @@ def reusing(tmp_path: Path) -> Iterator[Target]:
 
 
 def is_at_rest(pid: int) -> bool:
-    """Neither runs nor waits for a processor."""
+    """Sleeps: neither runs nor waits for a processor or a disk, and nobody has stopped it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return True
-    return stat.rpartition(")")[2].split()[0] != "R"
+    return stat.rpartition(")")[2].split()[0] in "SZ"
 
 
 def ended(target: Target, job: Job) -> JobStatus:
