@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyosd import errors
 from pyosd.types import ObjectRef
+from tests.waiting import DEADLINE_S
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import Target
@@ -67,9 +69,10 @@ class Meeting:
             except errors.OSDError as error:  # a reader was there first
                 assert (error.asc, error.ascq) in self.documented, f"{maker.__name__}: {error}"
 
-    def ask(self, seed: int, commands: int) -> None:
-        rng = random.Random(seed)
-        for _ in range(commands):
+    def ask(self, seed: int, commands: int, is_over: Callable[[], bool]) -> None:
+        rng, deadline, asked = random.Random(seed), time.monotonic() + DEADLINE_S, 0
+        while asked < commands or not (is_over() or time.monotonic() > deadline):
+            asked += 1
             name, question = rng.choice([*self.questions(self.target, self.shelf, rng).items()])
             try:
                 question()
@@ -80,13 +83,25 @@ class Meeting:
                 assert (error.asc, error.ascq) in self.documented, f"{name}: {error}"
                 self.refused[name] += 1
 
-    def take_place(self, seed: int, commands: int) -> None:
-        """commands: of each reader."""
+    def take_place(self, seed: int, commands: int, refused: Collection[str] | None = None) -> None:
+        """Args: commands: of each reader, at least.  refused: if given, the readers go on until these
+        were refused and each was answered, since the makers may be slow.
+        """
         for maker in self.makers:
             maker(self.target, self.shelf, 0)
+        names = list(self.questions(self.target, self.shelf, random.Random(seed)))
+
+        def is_over() -> bool:
+            return refused is None or (
+                all(name in self.answered for name in names)
+                and all(name in self.refused for name in refused)
+            )
+
         with ThreadPoolExecutor(len(self.makers) + READERS) as threads:
             makers = [threads.submit(self.come_and_go, maker) for maker in self.makers]
-            readers = [threads.submit(self.ask, seed + n, commands) for n in range(READERS)]
+            readers = [
+                threads.submit(self.ask, seed + n, commands, is_over) for n in range(READERS)
+            ]
             wait(readers)
             self.over.set()
         for each in (*readers, *makers):

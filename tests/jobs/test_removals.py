@@ -201,6 +201,6 @@ def test_what_is_removed_meanwhile_is_there_or_is_not(target: Target, seed: int)
     target.commands.create_partition(FUNCTIONS)
     meeting = Meeting(target, MAKERS, questions, DOCUMENTED)
     meeting.shelf.put("stays", target.commands.create_collection(target.partition.partition_id))
-    meeting.take_place(seed, COMMANDS)
+    meeting.take_place(seed, COMMANDS, refused=ALSO_REFUSED)
     assert meeting.answered.keys() == questions(target, meeting.shelf, random.Random(seed)).keys()
     assert meeting.refused.keys() >= ALSO_REFUSED
