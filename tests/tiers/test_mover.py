@@ -218,8 +218,8 @@ def test_commands_go_first(harness: Harness) -> None:
     partition = osd.create_partition()
     objects = [osd.create_and_write(partition, b"r" * HEAD) for _ in range(32)]
     set_heads(osd, RATE, 256 << 10)
-    set_heads(osd, DRAIN, 1)
     start = time.monotonic()
+    set_heads(osd, DRAIN, 1)
     until(lambda: heads(osd, ON_HDD) >= 16 * HEAD)
     assert time.monotonic() - start > 16 * HEAD / (256 << 10) * 0.7
     assert osd.read(objects[-1], 0, HEAD) == b"r" * HEAD
