@@ -30,6 +30,7 @@ from tests.waiting import until
 
 FILES = 4
 KEPT = 100  # operations of the history
+STEPS_LEAST = 20  # of a file: a target that was killed may be away until the end
 BETWEEN_KILLS = (0.5, 5.0)  # seconds
 
 
@@ -41,9 +42,9 @@ class CampaignFile(TorturedFile):
         self.steps = self.unknown = 0
 
     def work(self, end: float) -> None:
-        """Operate until a moment of time.monotonic()."""
+        """Operate until a moment of time.monotonic(), and so many times at least."""
         operations = [getattr(self, name) for name in sorted(dir(self)) if name.startswith("do_")]
-        while time.monotonic() < end:
+        while time.monotonic() < end or self.steps < STEPS_LEAST:
             self.choices.choice(operations)()
             self.steps += 1
             del self.history[:-KEPT]
