@@ -336,7 +336,7 @@ class LogicalUnit:
         request = w.Request(action, pid or self.pid, cid, 65536, data_in=65536)
         return w.ObjectList.read(self.good(request).data).ids()
 
-    def until(self, holds: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+    def until(self, holds: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
         """Ask again until something holds; it is no use to sleep between round trips."""
         deadline = time.monotonic() + seconds
         while not holds():

@@ -173,7 +173,7 @@ def test_killed_while_members_run(serving: Target) -> None:
     assert array.cancel() is False
     states = array.states()
     assert states[2:] == [X] * 48 and JobState.RUNNING in states[:2]
-    assert array.kill() is X
+    assert array.kill(DEADLINE_S) is X
     assert array.states() == [X] * 50
     assert array[0].status().reason == KILLED
     assert array[10].status().reason == CANCELLED

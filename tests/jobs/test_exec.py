@@ -166,7 +166,7 @@ def test_output_grows_while_the_job_runs(target: Target) -> None:
     job = run(target, "print('first', flush=True)\n" + SLEEP)
     until(lambda: job.output() == b"first\n")
     assert is_running(job)
-    job.kill()
+    job.kill(DEADLINE_S)
 
 
 # ---- zones
@@ -222,7 +222,7 @@ def test_kill_cancel_hold_release(target: Target) -> None:
     running = run(target, SLEEP)
     until(lambda: is_running(running))
     assert not running.cancel()
-    assert running.kill() == JobState.CANCELLED
+    assert running.kill(DEADLINE_S) == JobState.CANCELLED
     assert ended(running) == (JobState.CANCELLED, 107)
     held.release()
     assert ended(held) == (JobState.COMPLETED, 0)
@@ -287,7 +287,7 @@ def test_unfinished_job_guards_its_surrogate_and_partition(target: Target) -> No
         with pytest.raises(errors.OSDError) as raised:
             attempt()
         assert (raised.value.asc, raised.value.ascq) == (0x80, 0x11)
-    job.kill()
+    job.kill(DEADLINE_S)
     target.commands.remove(job.id)
     target.commands.remove_partition(target.partition.partition_id, contents=True)
 

@@ -213,7 +213,7 @@ def test_a_member_while_its_array_goes_on(serving: Target) -> None:
     assert again.wait(DEADLINE_S).state is JobState.FAILED
     with pytest.raises(ValueError, match=r"HELD|RUNNING"):
         job_array.retry(serving.commands, array, failed=True)
-    array.kill()
+    array.kill(DEADLINE_S)
 
 
 def test_charged_until_the_record_goes(serving: Target) -> None:

@@ -142,7 +142,7 @@ def test_a_killed_job_ends_its_sandbox_even_when_it_cleans_up(reusing: Target) -
     polite = "import osd, time\ntry:\n    time.sleep(600)\nexcept osd.Ended:\n    print('bye')\n"
     job = run(reusing, polite)
     until(lambda: is_running(job))
-    until(lambda: job.kill() == JobState.CANCELLED)
+    assert job.kill(DEADLINE_S) == JobState.CANCELLED
     killed = job.wait(DEADLINE_S)
     assert killed.state == JobState.CANCELLED
     assert ran(reusing, "pass").sandbox != killed.sandbox

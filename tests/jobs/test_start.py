@@ -75,5 +75,4 @@ def test_what_is_printed_at_once_is_read_while_the_script_runs(target: Target) -
         while job.output() != b"x\n":
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        job.kill()
-        assert job.wait(DEADLINE_S).done
+        assert job.kill(DEADLINE_S).terminal

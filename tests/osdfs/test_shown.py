@@ -83,7 +83,7 @@ def test_output_of_a_running_job(target: Target, zone: ObjectRef, top: Path) -> 
             until(more)
         assert lines[:6] == [f"{n}\n" for n in range(6)]
     finally:
-        job.kill()
+        job.kill(60)
 
 
 def test_neither_is_listed(target: Target, zone: ObjectRef, top: Path) -> None:
