@@ -59,7 +59,9 @@ import osd
 u = osd.userobject({pid}, {oid})
 stable = changed = 0
 mixed = []
-while {until}:
+
+def look():
+    global stable, changed
     view = u.data.map()
     assert len(view) == {size} and type(view).__name__ == "LiveMap"
     copy = bytes(view)
@@ -69,6 +71,12 @@ while {until}:
         stable += 1
         if copy.count(copy[:1]) != len(copy):
             mixed.append(stable)
+
+while changed < {changes}:
+    look()
+print("the writer may stop", flush=True)
+while stable < {rests}:
+    look()
 osd.result([stable, changed, mixed])
 """
 
@@ -126,15 +134,13 @@ def spanning(target: Target) -> ObjectRef:
     return obj
 
 
-def outcome(
-    target: Target, obj: ObjectRef, code: str, pause: float, until: str = ""
-) -> list[object]:
-    """The result of a script that runs while the object is written."""
+def outcome(target: Target, obj: ObjectRef, code: str, pause: float, **how: int) -> list[object]:
+    """The result of a script that runs while the object is written, until it prints something or ends."""
     names = {"pid": obj.partition_id, "oid": obj.object_id, "head": HEAD, "size": SIZE}
-    text = code.format(**names, until=until, rounds=12)
     with Writer(target, obj, pause):
-        job = jobs.submit(target.commands, text, zone=target.partition)
-        found = job.result(DEADLINE_S)
+        job = jobs.submit(target.commands, code.format(**names, **how), zone=target.partition)
+        until(lambda: job.output() or job.done(), "the script sees no writer at work")
+    found = job.result(DEADLINE_S)
     assert isinstance(found, list)
     return found
 
@@ -143,7 +149,7 @@ def test_every_read_is_of_one_moment(tiers: Target) -> None:
     obj, patterns = spanning(tiers), set[object]()
 
     def look() -> bool:
-        seen, mixed = outcome(tiers, obj, READS, AT_ONCE)
+        seen, mixed = outcome(tiers, obj, READS, AT_ONCE, rounds=12)
         assert mixed == [] and isinstance(seen, list)
         patterns.update(seen)
         return len(patterns) > 2
@@ -153,7 +159,7 @@ def test_every_read_is_of_one_moment(tiers: Target) -> None:
 
 def test_a_map_of_head_and_tail_tells_that_it_changed(tiers: Target) -> None:
     obj = spanning(tiers)
-    stable, changed, mixed = outcome(tiers, obj, MAPS, 0.01, "stable < 3 or changed < 3")
+    stable, changed, mixed = outcome(tiers, obj, MAPS, 0.01, changes=3, rests=3)
     assert (stable, changed) >= (3, 3) and mixed == []
     heads, tails = (tuple(tiers.folder.glob(f"{name}/**/*")) for name in ("ssd", "data"))
     lengths = [
@@ -165,7 +171,7 @@ def test_a_map_of_head_and_tail_tells_that_it_changed(tiers: Target) -> None:
 
 def test_a_map_made_while_it_is_written_says_so(tiers: Target) -> None:
     """Also while that one WRITE is still under way."""
-    _, changed, mixed = outcome(tiers, spanning(tiers), MAPS, AT_ONCE, "changed < 200")
+    _, changed, mixed = outcome(tiers, spanning(tiers), MAPS, AT_ONCE, changes=200, rests=0)
     assert changed == 200 and mixed == []
 
 
