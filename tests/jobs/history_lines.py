@@ -137,7 +137,8 @@ def id_of(about: About) -> int:
 
 
 class Notebook:
-    """All lines of a run.  Thread-safe.  restarts: when tgtd was there again after a kill."""
+    """All lines of a run.  Thread-safe.  restarts: for each kill of tgtd, a moment before it, and one
+    when it was there again."""
 
     def __init__(self, zone: ObjectRef, seed: int) -> None:
         self.zone, self.rng = zone, random.Random(seed)
@@ -145,7 +146,7 @@ class Notebook:
         self.lines: dict[str, Line] = {}
         self.open: list[Line] = []
         self.busy = 0
-        self.restarts: list[float] = []
+        self.restarts: list[tuple[float, float]] = []
 
     def new_line(self) -> Line:
         with self.lock:
@@ -233,10 +234,12 @@ def seen_of_others(line: Line) -> Iterator[Operation]:
 
 
 def bounded(book: Notebook, operation: Operation) -> Operation:
-    """An unanswered command happened before the next kill of tgtd, if at all."""
+    """An unanswered command happened before the next kill of tgtd, if at all.  One that began between the
+    two moments may have gone to the new tgtd, which may still do it."""
     if operation.answered:
         return operation
-    until = min((each for each in book.restarts if each > operation.start), default=operation.end)
+    ends = (again for before, again in book.restarts if before > operation.start)
+    until = min(ends, default=operation.end)
     return replace(operation, end=min(operation.end, until))
 
 

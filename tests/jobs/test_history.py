@@ -71,6 +71,7 @@ def test_history_of_jobs(request: pytest.FixtureRequest, seed: int) -> None:
                 time.sleep(rng.uniform(0.1, 0.6))
                 victims = order[len(kills) % len(order)]
                 serving.everything()
+                before = time.monotonic()
                 if "client" in victims:
                     rng.choice(clients).cut()
                 else:
@@ -78,7 +79,7 @@ def test_history_of_jobs(request: pytest.FixtureRequest, seed: int) -> None:
                 kills.append("+".join(victims))
                 serving.restarted(sum(name in serving.pids for name in victims))
                 if "tgtd" in victims:
-                    book.restarts.append(time.monotonic())
+                    book.restarts.append((before, time.monotonic()))
 
         failures = work(book, clients, kill_now_and_then)
         assert failures == []

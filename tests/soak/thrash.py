@@ -148,10 +148,11 @@ class Thrasher:
             self.done[name] += 1
 
     def kill(self, name: str) -> None:
+        before = time.monotonic()
         self.serving.kill(name)
         self.serving.restarted()
         if name == "tgtd":
-            self.book.restarts.append(time.monotonic())
+            self.book.restarts.append((before, time.monotonic()))
 
     def stop_sandboxd(self) -> None:
         send_signal(self.serving, "iosd-sandboxd", signal.SIGSTOP)
