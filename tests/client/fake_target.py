@@ -10,7 +10,7 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 NO_TAG = 0xFFFF_FFFF
@@ -117,6 +117,15 @@ class Peer:
 
 
 Script = Callable[[Peer], None]
+
+
+@contextlib.contextmanager
+def held_port() -> Iterator[int]:
+    """A port where a FakeTarget can listen, and which the kernel gives to nobody else meanwhile."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
 
 
 class FakeTarget:

@@ -30,14 +30,15 @@ from pyosd import (
 )
 from pyosd.errors import CommandTimeout, LoginRejected, SessionLost
 from pyosd.wire.transport import Command
-from tests.client.fake_target import NO_TAG, FakeTarget, Pdu, Peer
+from tests.client.fake_target import NO_TAG, FakeTarget, Pdu, Peer, held_port
 
 READ_10 = b"\x28" + bytes(9)
 WRITE_10 = b"\x2a" + bytes(9)
 ROOM = 4096
+DEADLINE_S = 60.0
 
 
-def open_target(fake: FakeTarget, timeout: float = 5.0) -> Target:
+def open_target(fake: FakeTarget, timeout: float = DEADLINE_S) -> Target:
     return connect(fake.url, timeout=timeout, reconnect_timeout=0)
 
 
@@ -402,7 +403,7 @@ def test_lost_session_repeats_what_only_reads() -> None:
             peer.data_in(pdu.tag, b"y" * ROOM)
 
     with FakeTarget(answering(act)) as fake:
-        target = connect(fake.url, timeout=5, reconnect_timeout=5)
+        target = connect(fake.url, timeout=DEADLINE_S, reconnect_timeout=DEADLINE_S)
         with target:
             command = Command(READ_10, b"", ROOM, repeatable=True)
             assert target.transport.execute(command).data_in == b"y" * ROOM
@@ -415,18 +416,18 @@ def test_target_that_comes_back() -> None:
     def act(peer: Peer, pdu: Pdu) -> None:
         peer.data_in(pdu.tag, b"z" * ROOM)
 
-    first = FakeTarget(answering(act))
-    target = connect(first.url, timeout=20, reconnect_timeout=20)
-    with target:
+    with (
+        held_port() as port,
+        FakeTarget(answering(act), port=port) as first,
+        connect(first.url, timeout=DEADLINE_S, reconnect_timeout=DEADLINE_S) as target,
+    ):
         command = Command(READ_10, b"", ROOM, repeatable=True)
         target.transport.execute(command)
         sent_before = target.bytes_sent
         first.cut()
         first.close()
         again: list[FakeTarget] = []
-        restart = threading.Timer(
-            0.3, lambda: again.append(FakeTarget(answering(act), port=first.port))
-        )
+        restart = threading.Timer(0.3, lambda: again.append(FakeTarget(answering(act), port=port)))
         restart.start()
         assert target.transport.execute(command).data_in == b"z" * ROOM
         assert target.bytes_sent > sent_before
@@ -448,7 +449,7 @@ def test_pings_are_answered_and_ours_too() -> None:
 
     with FakeTarget(answering(act)) as fake, open_target(fake) as target:
         target.execute(READ_10, b"", ROOM)
-        assert target.ping() < 5
+        assert target.ping() > 0
         target.execute(READ_10, b"", ROOM)
 
 
@@ -470,7 +471,7 @@ def test_command_window_is_kept() -> None:
     with FakeTarget(script) as fake, open_target(fake) as target:
         pending = [target.transport.submit(Command(READ_10, b"", ROOM)) for _ in range(10)]
         for each in pending:
-            assert len(each.result(5).data_in) == ROOM
+            assert len(each.result(DEADLINE_S).data_in) == ROOM
     assert under_way == sorted(under_way)
 
 
@@ -533,10 +534,11 @@ def test_refused_login_says_why() -> None:
 
 
 def test_nobody_listens() -> None:
-    with FakeTarget(lambda _: None) as fake:
-        pass
-    with pytest.raises(Unreachable, match="cannot connect"):
-        open_target(fake)
+    with held_port() as port:
+        with FakeTarget(lambda _: None, port=port) as fake:
+            pass
+        with pytest.raises(Unreachable, match="cannot connect"):
+            open_target(fake)
 
 
 def test_no_status_of_an_aborted_command() -> None:

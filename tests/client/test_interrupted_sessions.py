@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import count
@@ -30,7 +30,7 @@ from pyosd.errors import SessionLost, Unreachable
 from pyosd.iscsi import connection
 from pyosd.iscsi.connection import Connection
 from pyosd.wire.transport import Command, Response
-from tests.client.fake_target import FakeTarget, Peer
+from tests.client.fake_target import FakeTarget, Peer, held_port
 
 DEADLINE_S = 30
 READ = b"\x88\x85"
@@ -63,6 +63,13 @@ def drop(peer: Peer) -> None:
     """Close the connection at the first command."""
     peer.receive()
     peer.sock.shutdown(2)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Of a target that goes; nobody else comes there."""
+    with held_port() as held:
+        yield held
 
 
 def test_a_close_that_is_cancelled_closes() -> None:
@@ -195,9 +202,9 @@ def test_a_session_that_comes_back_after_the_close_ends() -> None:
         asyncio.run(main(fake.url))
 
 
-def test_a_close_ends_the_wait_for_a_session() -> None:
+def test_a_close_ends_the_wait_for_a_session(port: int) -> None:
     """A thread that would connect for hours gives up, and close() returns."""
-    fake = FakeTarget(drop)
+    fake = FakeTarget(drop, port=port)
     target = connect(fake.url, reconnect_timeout=36_000)
     fake.cut()
     fake.close()
@@ -238,9 +245,11 @@ class Crowd:
         self.lock.release()
 
 
-def test_threads_that_wait_for_a_lost_session_fail_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_wait_for_a_lost_session_fail_with_it(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The one that tries to connect waits, and the others do not begin to wait when it gives up."""
-    fake = FakeTarget(drop)
+    fake = FakeTarget(drop, port=port)
     target = connect(fake.url, reconnect_timeout=0)
     fake.cut()
     fake.close()
