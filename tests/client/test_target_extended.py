@@ -37,6 +37,7 @@ from pyosd import (
 )
 from pyosd.types import OBJECTS_COLLECTION, PartitionId
 from pyosd.wire.attributes import LOGICAL_LENGTH
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -120,11 +121,8 @@ def test_query_into_a_collection(target: Target, zone: ObjectRef, herd: list[Obj
 
 def settled(target: Target, collection: ObjectRef) -> CommandTracking:
     """The page after the last command has ended."""
-    for _ in range(10_000):
-        tracking = target.tracking(collection)
-        if not tracking.active:
-            return tracking
-    raise AssertionError("the command does not end")
+    until(lambda: not target.tracking(collection).active, "the command does not end")
+    return target.tracking(collection)
 
 
 def test_copy(target: Target, zone: ObjectRef) -> None:
@@ -249,8 +247,7 @@ def test_perform(target: Target) -> None:
 def test_abort_of_a_command_that_waits(target: Target, zone: ObjectRef) -> None:
     forever = b"import time\nwhile True: time.sleep(60)"
     pending = target.submit(requests.execute(zone, forever, synchronous=True))
-    while not target.jobs(zone.partition_id):
-        pass
+    until(lambda: target.jobs(zone.partition_id))
     assert target.abort(pending) in (TaskResponse.COMPLETE, TaskResponse.NO_TASK)
     assert isinstance(pending.reply().error, TaskAborted)
     (job,) = target.jobs(zone.partition_id)
