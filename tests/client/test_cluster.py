@@ -34,6 +34,15 @@ from tests.waiting import until
 
 PARTITION = PartitionId(0x10000)
 OWN = AttributeId(0x10000, 7)
+MOVES_SOME = """
+from itertools import count
+from threading import Event
+from pyosd.cli import main
+from pyosd.cluster.throttle import Throttle
+number = count(1)
+Throttle.take = lambda *_: next(number) > 15 and Event().wait()  # in the middle
+main()
+"""
 
 # ---- formats ---------------------------------------------------------------------------------------
 
@@ -234,10 +243,9 @@ def test_verbs_on_real_targets(three: dict[str, Serving], tmp_path: Path) -> Non
         osd("cluster", "repair", hex(PARTITION), "--targets", two, "--prefer", "newest")
         assert bytes(a.read(objects[3], 0, 5)) == b"other"
 
-    # A client that is killed while it moves copies to three targets, slowed so that it is in the middle.
+    # A client that is killed while it moves copies to three targets.
     words = ["cluster", "rebalance", hex(PARTITION), "--targets", whole, "--at-once", "1"]
-    program = [sys.executable, "-c", "from pyosd.cli import main; main()"]
-    command = [*program, *words, "--rate", "500KiB"]
+    command = [sys.executable, "-c", MOVES_SOME, *words, "--rate", "1GiB"]
     with three["c"].connect() as c, warm.Python(command) as process:
         until(lambda: len(c.list_objects(PARTITION)) > 3)
         process.kill()
