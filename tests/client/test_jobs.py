@@ -199,14 +199,14 @@ def test_submitting_survives_a_lost_session(target: Target, zone: ObjectRef) -> 
 
 
 def test_waiting_command(target: Target, zone: ObjectRef) -> None:
-    job = target.exec("import osd; osd.result(5)", zone=zone, wait="10s")
+    job = target.exec("import osd; osd.result(5)", zone=zone, wait="30s")
     sent = target.bytes_sent
     assert job.poll()[0] is JobState.COMPLETED
     assert job.result() == 5 and job.status().state is JobState.COMPLETED
     assert target.bytes_sent == sent, "the answer of EXEC said it all"
-    large = target.exec("import osd; osd.result(b'y' * 50_000)", zone=zone, wait="10s")
+    large = target.exec("import osd; osd.result(b'y' * 50_000)", zone=zone, wait="30s")
     assert large.result() == b"y" * 50_000
-    failed = target.exec("1/0", zone=zone, wait="10s")
+    failed = target.exec("1/0", zone=zone, wait="30s")
     assert isinstance(failed.exception(), ScriptError)
     goes_on = target.exec(SLEEPS, zone=zone, wait="50ms")
     assert not goes_on.done()
@@ -226,7 +226,7 @@ def test_many_at_once(target: Target, zone: ObjectRef) -> None:
 def test_more_finished_jobs_than_are_waited_for(target: Target, zone: ObjectRef) -> None:
     """Then they are polled one by one, and a removed one is reported."""
     for _ in range(80):
-        target.exec("pass", zone=zone, wait="10s")
+        target.exec("pass", zone=zone, wait="30s")
     jobs = [target.exec("import time; time.sleep(0.02)", zone=zone) for _ in range(4)]
     jobs[0].kill()
     jobs[0].remove()
@@ -510,7 +510,7 @@ def test_asyncio_gives_up(osd_url: str, zone: ObjectRef) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("action", [lambda job: job.result(1), lambda job: job.kill()])
+@pytest.mark.parametrize("action", [lambda job: job.result(60), lambda job: job.kill()])
 def test_absent_job(target: Target, zone: ObjectRef, action: Callable[[pyosd.Job], object]) -> None:
     absent = target.job(pyosd.ref(zone.partition_id, 0x99999))
     with pytest.raises(JobExpired):
