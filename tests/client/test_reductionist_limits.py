@@ -131,14 +131,21 @@ async def ended(pair: Pair) -> None:
 
 def test_connections_are_bounded() -> None:
     """A third replaces the one that is idle for longest; one that asks nothing ends."""
+    now = 0.0
 
     async def main() -> None:
-        async with Place(Crowd(most=2, of_one_most=2, first_s=0.2, idle_s=60.0)) as place:
+        nonlocal now
+        crowd = Crowd(most=2, of_one_most=2, first_s=0.2, idle_s=60.0, clock=lambda: now)
+        async with Place(crowd) as place, asyncio.timeout(WAIT_S):
             first, silent = [await place.connect() for _ in range(2)]
+            while len(crowd.guests) < 2:
+                await asyncio.sleep(0.01)
+            now = 0.1
             await ask(first)
             third = await place.connect()
-            for pair in (silent, third):
-                await ended(pair)
+            await ended(silent)
+            now = 1.0
+            await ended(third)
             await ask(first)
             await ask(await place.connect())
 
