@@ -439,7 +439,7 @@ def test_an_interrupted_repair_does_not_finish_its_large_copies() -> None:
             raise KeyboardInterrupt
 
     with mock.patch.object(upkeep_module, "_PIECE", 4):
-        upkeep = Upkeep(cluster.as_many(), PARTITION, at_once=2, rate=8, progress=interrupt)
+        upkeep = Upkeep(cluster.as_many(), PARTITION, at_once=2, rate=0.01, progress=interrupt)
         with pytest.raises(KeyboardInterrupt):
             upkeep.repair()
         copy = cluster.targets["b"].stored.get(large)
