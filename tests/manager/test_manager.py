@@ -82,7 +82,7 @@ class Desk:
 
     async def log(self, *what: str, least: int = 0) -> list[dict[str, Any]]:
         """Lines of the log of changes of these kinds, once there are so many."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             while True:
                 found = (await self.ask("changes"))["changes"]
                 rows = [each for each in found if each["what"] in what]
