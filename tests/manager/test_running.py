@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ import pytest
 from iosd_host.common import places
 from iosd_host.manager.client import ManagerAccess, ManagerClient
 from iosd_host.manager.keys import read_key
+from iosd_host.policy.follow import TURNS, WINDOW
 from pyosd.jobs.job import Job
 from pyosd.types import ObjectRef, ref
 from pyosd.wire.job_status import JobState
@@ -318,7 +320,7 @@ def test_waves(managed: Managed) -> None:
     """Square waves, a saw-tooth, one burst (reliability 36): every job ends in the sandbox in which it
     began, and the pool swings six times at most."""
     until(lambda: managed.pool["active"] == 1, "at its least, it has to grow")
-    since = managed.mark()
+    since, began = managed.mark(), time.monotonic()
     for count in (12, 0, 12, 0, 12, 1, 3, 6, 10, 40):
         jobs = managed.submit(count, 0.05)
         managed.finish(jobs)
@@ -328,7 +330,8 @@ def test_waves(managed: Managed) -> None:
     rows = managed.ask("changes", since=since, most=1000)["changes"]
     sizes = [row["is"]["active"] for row in rows if "active" in (row["is"] or {})]
     assert sizes and {*sizes} <= {1, 2, 3, 4}
-    assert turns(sizes) <= 6, sizes
+    windows = math.ceil((time.monotonic() - began) / WINDOW)  # one, where nothing pauses the test
+    assert turns(sizes) <= windows * TURNS, sizes
 
 
 def test_two_targets(tmp_path: Path, make_harness: MakeHarness) -> None:
