@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import re
 import signal
 import threading
@@ -167,6 +168,26 @@ def work(observed: Observed) -> None:
         killed.kill()
 
 
+def same_reading(
+    page: Page, observed: Observed
+) -> tuple[bytes, dict[str, Any], dict[str, Any]] | None:
+    """Metrics, state and figures of one moment.  The target is stopped: it sends no later reading, and is
+    not given up for some seconds.  None: the page had not come to it, or the target has been given up."""
+    tgtd = observed.served.pids["tgtd"]
+    os.kill(tgtd, signal.SIGSTOP)
+    try:
+        for _ in range(20):
+            body, headers = observed.get("metrics")
+            state, shown = observed.state(), page.run(FIGURES)
+            same = headers["X-Iosd-Serial"] == shown["serial"] == state["serial"]
+            if same and not state["stale"]:
+                return body, state, shown
+            time.sleep(0.05)
+        return None
+    finally:
+        os.kill(tgtd, signal.SIGCONT)
+
+
 def completed(page: Page) -> int:
     """Jobs that ended well, says the page."""
     found = page.run(
@@ -181,14 +202,7 @@ def completed(page: Page) -> int:
 def test_every_figure_equals_the_metrics_of_the_same_moment(page: Page, observed: Observed) -> None:
     work(observed)
     page.until(lambda: completed(page) >= 2, "jobs that ended")
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        body, headers = observed.get("metrics")
-        state, shown = observed.state(), page.run(FIGURES)
-        if headers["X-Iosd-Serial"] == shown["serial"] == state["serial"]:
-            break
-        assert time.monotonic() < deadline, "never the same reading"
-        time.sleep(0.05)
+    body, state, shown = until(lambda: same_reading(page, observed), "never the same reading")
     samples = samples_of(body.decode())
     for figure in shown["figures"]:
         check_figure(figure, samples, state)
