@@ -102,11 +102,15 @@ def test_examples_of_many_targets(four: dict[str, Serving], tmp_path: Path) -> N
 @pytest.fixture
 def workers() -> Iterator[Client]:
     """Two processes with 16 places for tasks each: coroutines take a place, and no thread."""
+    import dask
     from distributed import Client, LocalCluster
 
     resource_tracker.ensure_running()  # of multiprocessing; it ends with this process
     long_lived.add(resource_tracker._resource_tracker._pid)  # type: ignore[attr-defined]
+    # A worker that has not started again after that, 15 s by default, is given up.
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with (
+        patient,
         LocalCluster(n_workers=2, threads_per_worker=16, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
