@@ -68,7 +68,10 @@ def osd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         if target:
             target.stop()
         daemon.terminate()
-        daemon.wait(20)
+        try:
+            daemon.wait(60)
+        finally:
+            daemon.kill()
 
 
 @pytest.fixture
