@@ -12,7 +12,7 @@ import pytest
 
 import pyosd
 from pyosd.errors import FunctionInUse, NotFound, OSDError, ScriptError
-from pyosd.functions import FunctionCalls, Functions, FunctionUser, Manifest
+from pyosd.functions import Access, FunctionCalls, Functions, FunctionUser, Manifest
 from pyosd.jobs.job import Job
 from pyosd.types import AttributeValue, ObjectRef
 from pyosd.wire.attributes import Page
@@ -146,6 +146,14 @@ def main(args):
     for _ in range(600):
         time.sleep(0.1)
 """
+WAITS = """
+import osd, time
+
+def main(args):
+    while not osd.zone.data.read(1):
+        time.sleep(0.01)
+    return {}
+"""
 
 
 def spinning(functions: Functions, zone: ObjectRef) -> Job:
@@ -216,17 +224,18 @@ def test_a_held_call_is_a_user(zone: ObjectRef, target: pyosd.Target, functions:
 
 
 def test_replacing_and_deactivating_go_on_under_calls(
-    zone: ObjectRef, functions: Functions
+    target: pyosd.Target, zone: ObjectRef, functions: Functions
 ) -> None:
     """Calls under way end with the code that they have begun with."""
-    slow = "import time\n\ndef main(args):\n    time.sleep(1)\n    return {}\n"
-    before = functions.put(slow.format(1), name="f")
-    first = spinning(functions, zone)
-    functions.put(slow.format(2), name="f")
+    gate = target.create(zone.partition_id)
+    before = functions.put(WAITS.format(1), name="f", access=Access.READ)
+    first = spinning(functions, gate)
+    functions.put(WAITS.format(2), name="f", access=Access.READ)
     with pytest.raises(NotFound):
         functions.show(before.id)  # it was not active any more, so that it could be removed
-    second = spinning(functions, zone)
+    second = spinning(functions, gate)
     functions.deactivate("f")
+    target.write(gate, 0, b"x")
     assert (first.result(), second.result()) == (1, 2)
     functions.remove("f")
 
