@@ -11,9 +11,9 @@ import pyosd
 from pyosd.types import ObjectRef
 from pyosd.wire.job_status import JobFlag, JobState
 from tests.exec.conftest import WAIT_S, Run, ended
+from tests.exec.test_hostile import Host
 from tests.processes import descendants
 from tests.serving import Serving
-from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -86,13 +86,13 @@ def test_random_numbers_differ_between_jobs(run: Run, target: pyosd.Target) -> N
 def test_a_kill_leaves_no_process(serving: Serving, target: pyosd.Target, zone: ObjectRef) -> None:
     """Sandboxes of killed jobs go away; spares take their place, no more of them than before."""
     target.exec("pass", zone=zone).wait(WAIT_S)
-    before = len(serving.everything())
+    host = Host(serving)
     for _ in range(5):
         job = target.exec("print('up', flush=True)\nwhile True: pass", zone=zone)
         next(job.iter_output(follow=True))
         job.kill(WAIT_S)
     target.exec("pass", zone=zone).wait(WAIT_S)
-    until(lambda: len(serving.everything()) <= before + 2)
+    host.is_as_before()
 
 
 def test_kernel_would_end_a_sandbox_first(
