@@ -53,10 +53,13 @@ def started(job: Job) -> Job:
 
 
 def test_cleans_up_in_the_grace_it_asked_for(submit: Submit, target: pyosd.Target) -> None:
-    """Ten times the usual; what it writes stays, and it counts as killed."""
-    job = started(submit(CLEANS_UP, grace=5.0))
-    assert job.kill(WAIT_S) is CANCELLED
-    status = ended(job.status(), CANCELLED, 107)
+    """The most there is; what it writes stays, and it counts as killed."""
+    for _ in range(2):
+        job = started(submit(CLEANS_UP, grace=5.0))
+        assert job.kill(WAIT_S) is CANCELLED
+        status = ended(job.status(), CANCELLED, 107)
+        if job.output() != b"up\n":  # a busy machine may not let it come to its words
+            break
     assert job.output() == b"up\ncleaned up\n"
     assert "Ended" in job.traceback()
     assert status.run_time >= 0.2
@@ -65,7 +68,8 @@ def test_cleans_up_in_the_grace_it_asked_for(submit: Submit, target: pyosd.Targe
 def test_cleans_up_after_a_limit(run: Run, target: pyosd.Target) -> None:
     for wall in (1.0, 10.0):
         status = ended(run(CLEANS_UP, grace=5.0, limits=pyosd.Limits(wall=wall)), TIMEOUT, 301)
-        if output := bytes(target.read_range(status.id)):  # a busy machine may start it no sooner
+        output = bytes(target.read_range(status.id))
+        if output not in (b"", b"up\n"):  # a busy machine may start it, or let it end, no sooner
             break
     assert output == b"up\ncleaned up\n"
 
