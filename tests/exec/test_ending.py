@@ -123,6 +123,8 @@ LIVES = {
     "sleeps": "import time\ntime.sleep(1000)",
     "calls": "import osd\nwhile True: osd.zone.exists()",
 }
+# Kills may come late on a busy machine: after the script's end, or the end of its room for output.
+WON = {"is brief": JobState.COMPLETED, "prints": JobState.LIMIT_EXCEEDED}
 
 
 def kill_some(
@@ -146,7 +148,7 @@ def kill_some(
             status = job.status()
             took.append((time.perf_counter() - asked.pop(job), status.state))
             killed = (status.state, status.reason) == (CANCELLED, 107)
-            assert killed or (job.name == "is brief" and status.state is JobState.COMPLETED), status
+            assert killed or WON.get(job.name) is status.state, status
         assert time.perf_counter() - begin < WAIT_S
     return took
 
