@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import pyosd
+from pyosd.errors import FunctionInUse
 from pyosd.functions import Functions
 from pyosd.jobs.job import Job
 from pyosd.types import ROOT, ObjectRef, PartitionId, ref
@@ -21,6 +22,7 @@ from pyosd.wire.job_status import JobState, JobStatus
 from tests.exec.signing import MakeKey, Serve, Signing, make_key
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
+from tests.waiting import until
 
 WAIT_S = 60.0
 FUNCTIONS = PartitionId(0x15)
@@ -71,7 +73,22 @@ def functions(target: pyosd.Target) -> Iterator[Functions]:
             table.view_remove(each.id)
     table.detach(ROOT)
     table.unhook(ROOT)
-    target.remove_partition(FUNCTIONS, contents=True)
+    remove_functions(target, FUNCTIONS)
+
+
+def remove_functions(target: pyosd.Target, partition_id: PartitionId) -> None:
+    """Remove a function partition once no call is under way any more: one that was aborted has not
+    ended yet, and one that follows a change may run again.
+    """
+
+    def removed() -> bool:
+        try:
+            target.remove_partition(partition_id, contents=True)
+        except FunctionInUse:
+            return False
+        return True
+
+    until(removed)
 
 
 @pytest.fixture

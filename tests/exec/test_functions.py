@@ -14,7 +14,7 @@ import pytest
 
 import pyosd
 from pyosd import requests
-from pyosd.errors import FunctionInUse, Invalid, NotFound, OSDError
+from pyosd.errors import Invalid, NotFound, OSDError
 from pyosd.types import AttributeValue, ObjectRef, PartitionId, TaskManagement, ref
 from pyosd.wire.attributes import Page
 from pyosd.wire.exec_params import (
@@ -28,7 +28,7 @@ from pyosd.wire.exec_params import (
 )
 from pyosd.wire.reply import CallReply
 from tests.command.test_perform import COMPLETE, manage
-from tests.exec.conftest import WAIT_S
+from tests.exec.conftest import WAIT_S, remove_functions
 from tests.expect import TASK_ABORTED
 from tests.serving import Serving
 from tests.waiting import until
@@ -69,16 +69,7 @@ def functions(target: pyosd.Target) -> Iterator[ObjectRef]:
     partition = target.create_partition(FUNCTIONS)
     assert partition == FUNCTIONS
     yield ref(partition)
-
-    def removed() -> bool:
-        """False: a call that was aborted has not ended yet."""
-        try:
-            target.remove_partition(partition, contents=True)
-        except FunctionInUse:
-            return False
-        return True
-
-    until(removed)
+    remove_functions(target, partition)
 
 
 def put(target: pyosd.Target, code: str, **manifest: bytes) -> ObjectRef:
