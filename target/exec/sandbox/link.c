@@ -18,7 +18,7 @@
 
 #define RETRY_FIRST_USEC 100000
 #define RETRY_MOST_USEC	 5000000
-#define WELCOME_USEC	 2000000 /* iosd-sandboxd answers HELLO in this time, or is stuck */
+#define WELCOME_USEC	 5000000 /* iosd-sandboxd answers HELLO in this time, or is stuck */
 #define NUDGE_UNREAD	 2048 /* bytes as the kernel counts them: two or three messages */
 
 static int try_connect(const char *path)

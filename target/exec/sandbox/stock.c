@@ -11,7 +11,7 @@
 #define NAME_MAX_BYTES 64	/* of a supply */
 #define FORKS_AT_ONCE  2	/* more only disturb each other (measured) */
 #define WARM_USEC      10000000 /* a sandbox is READY in this time, or is killed */
-#define ANSWER_USEC    1000000	/* iosd-sandboxd answers a SPAWN in this time, or is stuck */
+#define ANSWER_USEC    5000000	/* iosd-sandboxd answers a SPAWN in this time, or is stuck */
 
 void osd_supply_changed(struct osd_sandboxes *sandboxes)
 {
