@@ -441,7 +441,7 @@ def fuzz(program: Path, work: Path, seconds: int, runs: int) -> bool:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=seconds + 120,
+        timeout=seconds + 600,
         check=False,
     )
     if done.returncode:

@@ -151,7 +151,12 @@ def test_exec_completing(unit: Unit, target: pyosd.Target, zone: ObjectRef, how:
     works(unit, target, zone)
 
 
-SLEEPER = b"import osd, time\ntime.sleep(0.2)\nosd.result(b'slept')\n"
+WAITS = """
+import osd, time
+while osd.userobject({gate.partition_id}, {gate.object_id}).exists():
+    time.sleep(0.01)
+osd.result(b'waited')
+"""
 
 
 @pytest.mark.parametrize("how", LOSSES)
@@ -160,14 +165,17 @@ def test_exec_is_found_after_its_session(
 ) -> None:
     """Its initiator never heard of it: the job goes on, and its key finds it and its result."""
     params = ExecParams(key=b"the key")
+    gate = target.create(zone.partition_id)
+    waits = WAITS.format(gate=gate).encode()
     victim = unit.victim()
-    victim.start(rq.execute(zone, SLEEPER, params, synchronous=True, result_allocation_length=64))
+    victim.start(rq.execute(zone, waits, params, synchronous=True, result_allocation_length=64))
     until(lambda: state(target, zone) in (JobState.STARTING, JobState.RUNNING))
     victim.lose(how)
     [status] = target.jobs(zone.partition_id)
-    reply = target.exec_code(zone, SLEEPER, params)
+    reply = target.exec_code(zone, waits, params)
     assert reply.job == status.id
-    assert target.job(status.id).result(WAIT_S) == b"slept"
+    target.remove(gate)
+    assert target.job(status.id).result(WAIT_S) == b"waited"
     assert len(target.jobs(zone.partition_id)) == 1
     alive(unit, target)
 
