@@ -50,5 +50,5 @@ def test_no_option_for_tests() -> None:
     source = (ROOT / "target" / "testing" / "options.c").read_text()
     said = [text.encode() for text in OPTION_MEANING.findall(source)]
     product, tests = ((BUILD / f"{name}.so").read_bytes() for name in ("bs_iosd", "bs_iosd_test"))
-    assert len(said) == 7 and all(each in tests for each in said)
+    assert len(said) == 8 and all(each in tests for each in said)
     assert not [each for each in said if each in product]
