@@ -86,7 +86,7 @@ def test_attributes_and_writes(serving: Serving) -> None:
 
         def writes() -> int:
             number = 0
-            while not stop.is_set():
+            while not (number and stop.is_set()):  # once at least, also if it begins late
                 number += 1
                 two.write(obj, 0, b"%08d" % number)
             return number
