@@ -157,7 +157,7 @@ def test_a_drain_is_remembered(harness: Harness, tmp_path: Path) -> None:
     objects = [osd.create_and_write(partition, bytes([number]) * 2 * HEAD) for number in range(60)]
     set_heads(osd, RATE, 256 << 10)  # a second and more for all
     set_heads(osd, DRAIN, 1)
-    until(lambda: 0 < heads(osd, ON_SSD) < 50 * HEAD)
+    until(lambda: heads(osd, ON_SSD) < 50 * HEAD)
     harness.kill()
     check_store_is_repairable(tmp_path)
     harness.start()
