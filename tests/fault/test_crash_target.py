@@ -265,9 +265,13 @@ def loses(serving: Serving, seed: int, folder: Path) -> bool:
             return True
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped it.  It may have been in the middle of a fork, which comes first."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def killed_all(sandboxd: int) -> bool:
-    """Whether there are no sandboxes; those that there are get a SIGKILL.  A zygote that is stopped may
-    have been in the middle of a fork."""
+    """Whether there are no sandboxes; those that there are get a SIGKILL."""
     found = sandboxes_of(sandboxd)
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
@@ -288,6 +292,7 @@ def test_only_a_sandbox_is_taken_for_one() -> None:
         assert zygote is not None and name_of(zygote) == "iosd-zygote" and busy != zygote
         os.kill(zygote, signal.SIGSTOP)  # it makes no other
         try:
+            until(lambda: is_stopped(zygote), "the zygote goes on")
             until(lambda: killed_all(sandboxd), "sandboxes are left")
             assert busy_sandbox(serving) is None
             assert zygote_of(sandboxd) == zygote
