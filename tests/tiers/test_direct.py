@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from pathlib import Path
@@ -29,10 +30,11 @@ def ways(pid: int, root: Path) -> list[bool]:
     """Of the data files of a root that a process has open: past the page cache?"""
     found = []
     for each in Path(f"/proc/{pid}/fd").iterdir():
-        if each.readlink().is_relative_to(root / "data") and each.readlink().is_file():
-            info = Path(f"/proc/{pid}/fdinfo/{each.name}").read_text()
-            (flags,) = (line.split()[1] for line in info.splitlines() if line.startswith("flags"))
-            found.append(bool(int(flags, 8) & os.O_DIRECT))
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            if each.readlink().is_relative_to(root / "data") and each.readlink().is_file():
+                info = Path(f"/proc/{pid}/fdinfo/{each.name}").read_text().splitlines()
+                (flags,) = (line.split()[1] for line in info if line.startswith("flags"))
+                found.append(bool(int(flags, 8) & os.O_DIRECT))
     return found
 
 

@@ -184,7 +184,7 @@ def test_as_many_waits_as_promised(unit: Unit, target: pyosd.Target, zone: Objec
     """64 commands wait; the next is BUSY with the depth of the queue and when to come again, and leaves
     no job; one that ends makes room."""
     blocker = target.exec(FOREVER, zone=zone)
-    request = rq.execute(zone, QUICK, ExecParams(wait=30), synchronous=True)
+    request = rq.execute(zone, QUICK, ExecParams(wait=60), synchronous=True)
     waits = [target.submit(request) for _ in range(64)]
     until(lambda: len(target.jobs(zone.partition_id)) == 65)
     with pytest.raises(TargetBusy) as busy:
