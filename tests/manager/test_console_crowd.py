@@ -217,7 +217,7 @@ async def test_one_address_has_a_share(folder: Path) -> None:
 @in_loop
 @patch.object(app, "IDLE_S", 0.2)
 @patch.object(app, "REQUEST_S", 0.3)
-async def test_idle_connections_and_slow_requests_end(folder: Path) -> None:
+async def test_idle_connections_end(folder: Path) -> None:
     async with serving(folder) as (_, _, browser):
         port = int(browser.url.rstrip("/").rpartition(":")[2])
         for words in (b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "):
@@ -226,14 +226,21 @@ async def test_idle_connections_and_slow_requests_end(folder: Path) -> None:
             with contextlib.suppress(ConnectionError):
                 assert b"200" not in await asyncio.wait_for(reader.read(), 30)
             writer.close()
+        async with browser.get(browser.url + "api/events") as stream:  # it lives longer than that
+            for _ in range(3):
+                await asyncio.wait_for(stream.content.readuntil(b"\n\n"), 30)
+
+
+@in_loop
+@patch.object(app, "REQUEST_S", 0.3)
+async def test_slow_requests_end(folder: Path) -> None:
+    async with serving(folder) as (_, _, browser):
+        port = int(browser.url.rstrip("/").rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         head = "POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 20\r\n"
         writer.write(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\nto".encode())
         assert b" 408 " in await asyncio.wait_for(reader.readline(), 30)
         writer.close()
-        async with browser.get(browser.url + "api/events") as stream:  # it lives longer than that
-            for _ in range(3):
-                await asyncio.wait_for(stream.content.readuntil(b"\n\n"), 30)
 
 
 @root
