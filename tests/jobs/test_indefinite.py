@@ -26,6 +26,7 @@ from pyosd.wire.job_status import JobState
 from tests.e2e.raw_iscsi import reset_on_close
 from tests.machine import unavailable
 from tests.serving import Serving, sandboxes_missing
+from tests.waiting import until
 
 pytestmark = [pytest.mark.tgtd, pytest.mark.sandbox]
 
@@ -131,12 +132,21 @@ def places(total: int) -> list[int]:
 
 
 def lengths(relay: Relay, zone: ObjectRef, **how: object) -> list[int]:
-    """Bytes of each direction of an EXEC that nothing happens to."""
+    """Bytes of each direction of an EXEC that nothing happens to, at least: the status of a job that
+    starved says for how long, and is longer."""
     with pyosd.connect(relay.url) as session:
-        session.ping()
-        relay.arm(UP, NEVER)
-        jobs.submit(session, SCRIPT, zone=zone, name="undisturbed", **how)  # type: ignore[arg-type]
-        return list(relay.passed)
+
+        def measured() -> list[int] | None:
+            session.ping()
+            relay.arm(UP, NEVER)
+            job = jobs.submit(session, SCRIPT, zone=zone, name="undisturbed", **how)  # type: ignore[arg-type]
+            found = list(relay.passed)
+            if job.wait(WAIT_S).starved_time == 0:
+                return found
+            job.remove()
+            return None
+
+        return until(measured, "each job starves")
 
 
 SCRIPT = "import osd\nprint('ran')\nosd.result(b'r' * 300)"
