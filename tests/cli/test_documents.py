@@ -14,7 +14,7 @@ import pytest
 
 import pyosd.testing
 from pyosd.offload.home import client_environment
-from pyosd.types import ref
+from pyosd.types import PartitionId, ref
 from tests.cli.documents import BLOCK, matches, python_steps, run_page, run_python, run_shell
 from tests.machine import unavailable
 from tests.processes import children_of_this, long_lived
@@ -74,12 +74,31 @@ GUIDES = (
 @pytest.mark.parametrize(
     "name",
     [
-        *("query.md", "jobs.md", "pools.md", "names.md", "functions.md", "views.md", "hooks.md"),
+        *("query.md", "pools.md", "names.md", "functions.md", "views.md", "hooks.md"),
         *GUIDES,
     ],
 )
 def test_page(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     run_page(ROOT / "docs" / name, tmp_path, environment, DEADLINE_S)
+
+
+def test_page_about_jobs(
+    target: pyosd.testing.ServedTarget, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A script that is killed has seconds to clean up.  A busy machine may not let it run in these: then it
+    gets a second try."""
+    page, first, second = ROOT / "docs" / "jobs.md", tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    try:
+        run_page(page, first, environment, DEADLINE_S)
+    except AssertionError as error:
+        expected, _, found = str(error).partition("\nfound\n")
+        if "tidied up" not in expected or "tidied up" in found:
+            raise
+        with target.connect() as session:
+            session.remove_partition(PartitionId(0x31000), contents=True)
+        run_page(page, second, environment, DEADLINE_S)
 
 
 def test_examples_of_the_client(
