@@ -441,6 +441,11 @@ def test_ps_leaves_no_lines_about_partitions_without_jobs(
 ) -> None:
     """The collection of a partition's jobs is made with the first one, and is asked for before."""
     osd("ps")
-    osd("part", "create", pid, code=1)  # a refusal that is logged, after whatever ps has caused
-    until(lambda: f"CREATE PARTITION ({pid}/0x0)" in serving.text(), "the refusal in the log")
+
+    def logged() -> bool:
+        """Of the refusals of a second the target logs the first ones."""
+        osd("part", "create", pid, code=1)
+        return f"CREATE PARTITION ({pid}/0x0)" in serving.text()
+
+    until(logged, "the refusal in the log, after whatever ps has caused")
     assert f"GET MEMBER ATTRIBUTES ({pid}/" not in serving.text()
