@@ -377,7 +377,16 @@ def test_a_failure_is_no_data(
     assert code == STAGE and (found == reason or not reason)
     assert caught.value.sense is not None and caught.value.sense.information
     functions.attach(obj, [FunctionStage(odd, parameters="how=fine")])
-    assert bytes(target.read(obj, 0, 3000)) == b"abc" * 1000
+
+    def fine() -> bytes | None:
+        try:
+            return bytes(target.read(obj, 0, 3000))
+        except OSDError as error:  # on a busy machine its time may be over here, too
+            assert error.sense is not None and how == "hangs"
+            assert error.sense.command_information == WALL_LIMIT
+            return None
+
+    assert until(fine, "it gets no data") == b"abc" * 1000
 
 
 def test_an_optional_function_may_fail(
