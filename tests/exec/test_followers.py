@@ -333,4 +333,5 @@ def test_no_change_is_lost_by_a_kill(
         for each in objects:
             found = settled(target, functions, each)
             data = bytes(target.read(each, 0, 1 << 16))
-            assert (number(found, SIZE), found[3]) == (len(data), data[:8])
+            begin = found.get(3, b"")  # a busy machine may not let the writer come to each object
+            assert (number(found, SIZE), begin) == (len(data), data[:8])
