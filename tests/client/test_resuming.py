@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pyosd import errors
+from pyosd import connect, errors
 from pyosd.fs.local import resuming
 from pyosd.fs.local.resuming import MARK
 from pyosd.fs.local.transfer_record import TransferRecords
@@ -20,6 +20,7 @@ from pyosd.fs.transfer import FileMoved, Incoming, Outgoing, get_files, put_file
 from pyosd.target import Target
 from pyosd.types import AttributeValue, ObjectRef, ref
 from tests.machine import unavailable
+from tests.relay import Gate
 from tests.serving import Serving, missing, shared
 
 pytestmark = pytest.mark.tgtd
@@ -410,15 +411,26 @@ def test_the_target_is_killed(tmp_path: Path, source: Path, records: TransferRec
     try:
 
         class Kill(Cut):
+            """The target dies, and stays away: one that is started again would serve the rest."""
+
+            def __init__(self, gate: Gate) -> None:
+                super().__init__()
+                self.gate = gate
+
             def __call__(self, count: int) -> None:
                 self.left -= count
                 if self.left <= 0 < self.left + count:
                     own.kill("tgtd")
+                    self.gate.shut()
 
         with own.connect() as target:
             zone = ref(target.create_partition())
-        with own.connect(reconnect_timeout=0.0) as target, pytest.raises(errors.Unreachable):
-            put(target, zone, source, records, progress=Kill())
+        with (
+            Gate(own.url) as gate,
+            connect(gate.url, local=False, reconnect_timeout=0.0) as target,
+            pytest.raises(errors.Unreachable),
+        ):
+            put(target, zone, source, records, progress=Kill(gate))
         own.restarted()
         with own.connect() as target:
             moved = put(target, zone, source, records)
@@ -428,8 +440,12 @@ def test_the_target_is_killed(tmp_path: Path, source: Path, records: TransferRec
         own.kill("tgtd")  # gives data that were just written another version
         own.restarted()
         wanted = [Incoming(info, tmp_path / "back")]
-        with own.connect(reconnect_timeout=0.0) as target, pytest.raises(errors.Unreachable):
-            list(target.carry_stream(get_files(wanted, records=records, progress=Kill())))
+        with (
+            Gate(own.url) as gate,
+            connect(gate.url, local=False, reconnect_timeout=0.0) as target,
+            pytest.raises(errors.Unreachable),
+        ):
+            list(target.carry_stream(get_files(wanted, records=records, progress=Kill(gate))))
         own.restarted()
         with own.connect() as target:
             (got,) = target.carry_stream(get_files(wanted, records=records))
