@@ -372,11 +372,20 @@ class Counted(pyosd.Many):
         return super().gone(name)
 
 
-def slow_number_in(obj: Any) -> int:
+LAST = 23
+
+
+def number_in_but_the_last_is_held(obj: Any) -> int:
+    """The last object waits where there is another one."""
     import time
 
+    import osd
+
     time.sleep(0.02)
-    return int(obj.data.read())
+    number = int(obj.data.read())
+    while number == 23 and osd.userobject(obj.partition_id, 0x20000).exists():
+        time.sleep(0.01)
+    return number
 
 
 def some_never_end(obj: Any) -> int:
@@ -394,13 +403,14 @@ def test_a_target_that_stays_away_for_a_moment_is_not_lost() -> None:
     """Refused at the first login; cut during jobs; silent for longer than a command may take."""
     if why := missing():
         unavailable("tgtd", why)
-    with Serving(*arguments()) as served, Gate(served.url) as gate:
+    with Serving(*arguments()) as served, Gate(served.url) as gate, served.connect() as beside:
         with Counted({"a": served.url}, local=False) as cluster:
             cluster.target("a").create_partition(PARTITION)
-            copies = [cluster.put(PARTITION, str(n).encode(), copies=1) for n in range(24)]
+            copies = [cluster.put(PARTITION, str(n).encode(), copies=1) for n in range(LAST + 1)]
+        held = beside.create(PARTITION, HOLD)  # the run goes on until the target was silent
         with Counted({"a": gate.url}, local=False, reconnect_timeout=5.0, timeout=2.0) as cluster:
             gate.shut()
-            run = cluster.map_objects(slow_number_in, copies, at_once=1)
+            run = cluster.map_objects(number_in_but_the_last_is_held, copies, at_once=1)
             until(lambda: cluster.asked)
             gate.open()
             found = iter(run)
@@ -411,7 +421,8 @@ def test_a_target_that_stays_away_for_a_moment_is_not_lost() -> None:
             before = cluster.asked
             until(lambda: cluster.asked > before)
             gate.release()
-            assert run.result() == [*range(24)] and not run.lost
+            beside.remove(held)
+            assert run.result() == [*range(LAST + 1)] and not run.lost
         with Counted({"a": gate.url}, local=False, reconnect_timeout=0.5) as cluster:
             cluster.patience = 0.5
             run = cluster.map_objects(some_never_end, copies, at_once=1)
