@@ -95,7 +95,7 @@ def test_a_callback_of_a_lost_job_may_ask_for_it() -> None:
 
     Future.add_done_callback(job, ask)
     threading.Thread(target=job.lose, args=[SessionLost("gone")], daemon=True).start()
-    assert done.wait(10)
+    assert done.wait(DEADLINE_S)
 
 
 def test_all_hear_of_a_lost_target_at_once() -> None:

@@ -79,7 +79,7 @@ def asking(served: Served, silence: Silence, count: int) -> Iterator[list[str]]:
 def test_a_user_who_waits_for_a_target_stops_nobody_else(served: Served, silence: Silence) -> None:
     token = served.world.ask("token.add", user="alice")["token"]
     with asking(served, silence, web.THREADS + 1):
-        assert served.client(token, timeout=10).call("credentials", **READ)["key"]
+        assert served.client(token, timeout=30).call("credentials", **READ)["key"]
 
 
 def test_requests_that_wait_have_a_limit(

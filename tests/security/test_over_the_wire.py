@@ -355,7 +355,7 @@ def test_jobs(running: Strict, method: SecurityMethod) -> None:
         with pytest.raises(pyosd.JobCancelled):
             held.result(30)
     with running.connect(method) as target:
-        assert target.job(waited.id).result(5) == [2]
+        assert target.job(waited.id).result(30) == [2]
         target.remove(text)
 
     async def main() -> object:
