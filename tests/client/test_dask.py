@@ -93,7 +93,7 @@ def test_examples_of_many_targets(four: dict[str, Serving], tmp_path: Path) -> N
     program = tmp_path / "program.py"  # a file: functions travel as source
     program.write_text("\n".join([*(each.commands for each in steps), "cluster.close()"]))
     done = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, program], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
     assert matches("".join(each.expected or "" for each in steps), done.stdout), done.stdout
