@@ -72,6 +72,7 @@ def osd_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             daemon.wait(60)
         finally:
             daemon.kill()
+            daemon.wait()  # else its Popen warns in a later test, which fails by that
 
 
 @pytest.fixture
