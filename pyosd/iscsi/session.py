@@ -196,7 +196,7 @@ class Reconnecting:
         reconnect_timeout: float = 10.0,
     ) -> None:
         """Args: timeout: seconds a command, and a login, may take.
-        reconnect_timeout: how long to try to connect anew; 0: never.
+        reconnect_timeout: seconds in which it tries to connect anew; 0: once.
         """
         if not timeout > 0:
             raise ValueError(f"timeout is more than 0 seconds, not {timeout}")
