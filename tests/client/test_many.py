@@ -363,7 +363,8 @@ def test_a_write_goes_to_all_or_fails(four: dict[str, Serving]) -> None:
 class Counted(pyosd.Many):
     """Counts how often a target was asked whether it still answers.
 
-    patience: for longer than a test is paused."""
+    patience: for longer than a test is paused.
+    """
 
     asked, patience = 0, 60.0
 

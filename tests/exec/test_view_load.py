@@ -13,7 +13,17 @@ from pyosd.errors import OSDError
 from pyosd.functions import Contract, Functions, FunctionStage, OutputSize
 from pyosd.types import ObjectRef, PartitionId, ref
 from pyosd.wire.job_status import JobState
-from tests.exec.test_stacks import BLOCKS, EXCEPTION, ODD, RESULT_LIMIT, STAGE, WALL_LIMIT, XOR, put
+from tests.exec.test_stacks import (
+    BLOCKS,
+    EXCEPTION,
+    ODD,
+    RESULT_LIMIT,
+    STAGE,
+    WALL_LIMIT,
+    XOR,
+    put,
+    read_in_time,
+)
 from tests.serving import Serving
 from tests.waiting import until
 
@@ -113,16 +123,7 @@ def test_a_function_fails_while_many_wait(
     assert all(isinstance(each, tuple) and each[0] == STAGE for each in failures), failures
     assert not reason or all(each[1] == reason for each in failures), failures
     functions.attach(ref(view.id), [FunctionStage(odd, parameters="how=fine")])
-
-    def fine() -> bytes | None:
-        try:
-            return bytes(target.read(bad, 0, 6))
-        except OSDError as error:  # on a busy machine its time may be over here, too
-            assert error.sense is not None and how == "hangs"
-            assert error.sense.command_information == WALL_LIMIT
-            return None
-
-    assert until(fine, "it gets no data") == b"abcabc"
+    assert read_in_time(target, bad, 6, limited=how == "hangs") == b"abcabc"
 
 
 def test_a_reader_goes_before_queued_jobs(target: pyosd.Target, functions: Functions) -> None:
